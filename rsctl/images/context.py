@@ -17,9 +17,10 @@ import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error, first_of
 from rsctl.images.content_hashes import LARGE, keep_hash, kept_hash, save_hashes
-from rsctl.images.dockerignore import Dockerignore
+from rsctl.images.dockerignore import NAMED, Dockerignore
 from rsctl.images.exclusions import content_exclusion
 from rsctl.images.gitignore import Gitignore
+from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.submodules import EmptySubmodules
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _TAG_LENGTH = 16
 _BLOCK = 1 << 20
 _SHOWN = 5
+_RESULTS = "results of the job's runs"
 SOURCE = "source/"
 """Where the files of `image.source` are in an image's context and in a package."""
 
@@ -220,13 +222,15 @@ def source_entries(
     prefix: str,
     ignore: Dockerignore | None = None,
     wanted: Callable[[str], bool] | None = None,
+    results: frozenset[str] = frozenset(),
 ) -> tuple[list[ContextEntry], list[LeftOut]]:
     """The files and folders of a source folder below `prefix`, and the omitted ones.
 
     Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
     own `.dockerignore` that counts, or `.gitignore` where there is none. `wanted` chooses files by
-    their names, relative to the folder; other files are neither read nor in the result. Raises
-    OSError, and RsctlError for a pattern that docker would not take.
+    their names, relative to the folder; other files are neither read nor in the result. `results`
+    are absolute paths that runs write to, which are left out. Raises OSError, and RsctlError for a
+    pattern that docker would not take.
     """
     is_gits = ignore is None and not (source / ".dockerignore").exists()
     git = Gitignore(source) if is_gits else None
@@ -234,7 +238,7 @@ def source_entries(
     entries = [ContextEntry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
     empty_submodules = EmptySubmodules()
-    for item, relative in _walk(source, "", ignore, git, left_out, wanted):
+    for item, relative in _walk(source, "", ignore, git, left_out, wanted, results):
         name, mode = prefix + relative, item.stat(follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
             entries.append(ContextEntry(name, link=os.readlink(item)))
@@ -246,7 +250,29 @@ def source_entries(
             entries.append(ContextEntry(name, executable=bool(mode & 0o100), path=Path(item)))
         else:
             left_out.append(LeftOut(relative, "it is not a regular file"))
-    return entries, left_out
+    return _without_emptied(entries, left_out, prefix), left_out
+
+
+def _without_emptied(
+    entries: list[ContextEntry], left_out: list[LeftOut], prefix: str
+) -> list[ContextEntry]:
+    """The entries without folders whose content is left out, such as one with logs that git
+    ignores, or one of another branch, of which `__pycache__` remains: a new clone does not have
+    them. Docker keeps those that `.dockerignore` empties.
+    """
+    kept_reasons = (NAMED, EMPTY_SUBMODULE)
+    emptied = {
+        (prefix + path).rpartition("/")[0] for path, why in left_out if why not in kept_reasons
+    }
+    filled, kept = {prefix.rstrip("/")}, list[ContextEntry]()
+    for entry in reversed(entries):
+        folder = entry.name.rpartition("/")[0]
+        if entry.name in emptied and entry.name not in filled:
+            emptied.add(folder)
+        else:
+            filled.add(folder)
+            kept.append(entry)
+    return kept[::-1]
 
 
 def _walk(
@@ -256,6 +282,8 @@ def _walk(
     git: Gitignore | None,
     left_out: list[LeftOut],
     wanted: Callable[[str], bool] | None,
+    results: frozenset[str],
+    above: str | None = None,
 ) -> Iterator[tuple[os.DirEntry[str], str]]:
     for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{relative}/{item.name}" if relative else item.name
@@ -265,14 +293,29 @@ def _walk(
         reason = ignore.exclusion(name)
         if reason is None and git is not None:
             reason = git.exclusion(name, is_folder)
-        if reason is None and not ignore.is_included(name):
-            reason = content_exclusion(item)
+        inside = above  # why the folder is left out, other than by its name
+        if reason is None and ignore.is_included(name):
+            inside = None
+        elif reason is None:
+            found = _RESULTS if item.path in results else content_exclusion(item)
+            reason = inside = above or found
         if reason:
             left_out.append(LeftOut(name.encode(errors="backslashreplace").decode(), reason))
         else:
             yield item, name
         if is_folder and (ignore.can_return or not reason):
-            yield from _walk(Path(item), name, ignore, git, [] if reason else left_out, wanted)
+            below = [] if reason else left_out
+            yield from _walk(Path(item), name, ignore, git, below, wanted, results, inside)
+
+
+def leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
+    """Whether an entry is a link to a path outside `folder`, whose entries are below `prefix`."""
+    if entry.link is None:
+        return False
+    root = os.path.realpath(folder)
+    beside = os.path.dirname(entry.name.removeprefix(prefix))
+    target = os.path.join(root, beside, entry.link)
+    return os.path.isabs(entry.link) or not Path(os.path.realpath(target)).is_relative_to(root)
 
 
 def copy_entries(entries: Iterable[ContextEntry], folder: Path) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.images.dockerignore import Dockerignore
-from rsctl.job.job import Image
+from rsctl.job.job import Image, Job
 
 DOCKERFILE = ".rsctl-dockerfile"
 """The file's name in its context, chosen so that it matches no other file and no `.dockerignore`.
@@ -50,15 +50,17 @@ class DockerfileBase(msgspec.Struct, frozen=True):
         self.context.write_unchanged_tar(out)
 
 
-def dockerfile_base(image: Image, platform: str | None) -> DockerfileBase | None:
-    """The base of an image with a Dockerfile, built for `platform`; None for one without.
+def dockerfile_base(job: Job, platform: str | None) -> DockerfileBase | None:
+    """The base of a job's image with a Dockerfile, built for `platform`; None for one without.
 
     Raises OSError for a file that cannot be read, RsctlError for a wrong ignore file.
     """
+    image = job.image
     if not image.dockerfile:
         return None
     path, folder = Path(image.dockerfile), _folder(image)
-    entries, left_out = source_entries(folder, "", _ignore(path, folder))
+    ignore = _ignore(path, folder)
+    entries, left_out = source_entries(folder, "", ignore, results=job.local_results)
     own = ContextEntry(DOCKERFILE, path=path)
     context = BuildContext([own, *(entry for entry in entries if entry.name)], left_out)
     digest = context.digest(f"{platform}\n")

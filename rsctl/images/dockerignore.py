@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.images.exclusions import CREDENTIALS, EXCLUDED_NAMES
 
-_GIVEN = "named in .dockerignore"
+NAMED = "named in .dockerignore"
+"""Why a file is left out."""
+
 _ANY_FOLDER = "(?:.*/)?"
 _PART = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
 _SUFFIX = re.compile(r"\*\*([^/*?\[\]\\][^*?\[\]\\]*)")
@@ -22,15 +25,15 @@ class Dockerignore:
     """Which files of a source folder are excluded from the image.
 
     The last pattern that matches decides; `!pattern` includes a file again. `EXCLUDED_NAMES` are
-    excluded unless `.dockerignore` itself includes them. Raises RsctlError for a pattern that
-    docker would not take.
+    excluded unless a pattern includes them by their names: `!src` and `!src/**` do not mean
+    `src/.env`. Raises RsctlError for a pattern that docker would not take.
     """
 
     def __init__(self, lines: list[str], file: str = ".dockerignore") -> None:
-        self._rules: list[tuple[str | None, re.Pattern[str]]] = [*_built_in()]
+        self._rules: list[tuple[str | None, re.Pattern[str]]] = []
         for number, line in enumerate(lines, start=1):
             try:
-                self._rules += [(_GIVEN if out else None, rule) for out, rule in _rules(line)]
+                self._rules += [(NAMED if out else None, rule) for out, rule in _rules(line)]
             except re.error:
                 raise _invalid_pattern(line, file, number) from None
         self.can_return = any(reason is None for reason, _ in self._rules)
@@ -51,17 +54,53 @@ class Dockerignore:
 
     def exclusion(self, path: str) -> str | None:
         """Why a path, relative and with `/`, is excluded; None if it is not."""
+        name, always = _excluded_name(path), None
+        other = name and _renamed(path, name.depth)
         for reason, pattern in reversed(self._rules):
-            if pattern.match(path):
-                return reason
-        return None
+            if not pattern.match(path):
+                continue
+            if reason is None and name and other and pattern.match(other):
+                always = name.reason
+                continue
+            return reason and (always or reason)
+        return name and name.reason
 
     def is_included(self, path: str) -> bool:
-        """Whether `.dockerignore` itself includes a path."""
+        """Whether `.dockerignore` includes a path by its name, if that is not excluded."""
         if not self.can_return:
             return False
-        matching = (reason for reason, pattern in reversed(self._rules) if pattern.match(path))
-        return next(matching, _GIVEN) is None
+        other = _renamed(path, path.count("/"), posixpath.splitext(path)[1])
+        return _excluded_name(path) is not None or any(
+            reason is None and pattern.match(path) and not pattern.match(other)
+            for reason, pattern in self._rules
+        )
+
+
+class _ExcludedName(NamedTuple):
+    """The name in a path that is excluded, after so many slashes, and why."""
+
+    depth: int
+    reason: str
+
+
+def _excluded_name(path: str) -> _ExcludedName | None:
+    """The first of a path's names that is one of `EXCLUDED_NAMES`."""
+    if not any(pattern.match(path) for _, pattern in _built_in()):
+        return None
+    parts = path.split("/")
+    return next(
+        _ExcludedName(depth, reason)
+        for depth in range(len(parts))
+        for reason, pattern in _built_in()
+        if pattern.match("/".join(parts[: depth + 1]))
+    )
+
+
+def _renamed(path: str, depth: int, ending: str = "") -> str:
+    """The path with another name there: a pattern that matches both does not mean the name."""
+    parts = path.split("/")
+    parts[depth] = f"\0{ending}"
+    return "/".join(parts)
 
 
 @cache

@@ -10,9 +10,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rsctl.findings import SECRET, Finding, error, first_of, note, warning
-from rsctl.images.context import SOURCE, ContextEntry, LeftOut, unreadable
+from rsctl.images.context import SOURCE, ContextEntry, LeftOut, leads_out, unreadable
 from rsctl.images.gitignore import NAMED
 from rsctl.images.known_errors import MOUNTED, OWN_BUILD
+from rsctl.images.lfs import LARGEST, is_pointer
 from rsctl.images.recipe import Recipe, make_recipe
 from rsctl.images.requirements import MAIN, export_of, uninstalled_file
 from rsctl.images.runtime_files import has_compiled_core
@@ -27,6 +28,7 @@ _OWN = ("runtime/", "requirements/")  # the files that rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
 _MOUNT = re.compile(r"\s*(?!#).*--mount=(\S*\btype=(secret|ssh)\b\S*)")
+_OF_A_SYSTEM = re.compile(r"/(?:app|bin|dev|etc|lib(?:32|64)?|opt|proc|sbin|sys|usr)(?:/|$)")
 _OWN_FILE = "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore"
 _INITIALIZE = "run git submodule update --init --recursive; in CI, check out submodules"
 _RETURN = "to include it, write !PATH in .dockerignore"
@@ -58,6 +60,8 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
     notes = [
         *left_out_notes(context.left_out, "the image"),
         *large,
+        *pointer_notes(context.entries, "the image"),
+        *_link_notes(context.entries, job.image.source),
         *_uninstalled_notes(job),
     ]
     return recipe, [*notes, *_dockerfile_notes(recipe, job), *_core_notes(recipe)]
@@ -92,6 +96,8 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
     ):
         where = "the context of image.dockerfile"
         yield from left_out_notes(base.context.left_out, where, key="image.dockerfile")
+        # docker does not read the .gitignore that keeps data out of the source.
+        yield from large_file_notes(base.context.entries, where, "image.dockerfile")
 
 
 def _secrets_of_dockerfile(path: Path, passed: list[str]) -> Iterator[Finding]:
@@ -176,6 +182,45 @@ def large_file_notes(
         "list them in .dockerignore and provide data as inputs, unless the script needs them there",
         key,
     )
+
+
+def _link_notes(entries: Iterable[ContextEntry], source: str | None) -> Iterator[Finding]:
+    """A warning for links that have a target here and most likely none in the image."""
+    links = [
+        f"{entry.name.removeprefix(SOURCE)} -> {entry.link}"
+        for entry in entries
+        if source and leads_out(entry, source, SOURCE) and not _OF_A_SYSTEM.match(entry.link or "")
+    ]
+    if links:
+        shown = first_of(links, _SHOWN)
+        message = f"links lead out of image.source, where the image has no files: {shown}"
+        remedy = "copy the files into the folder, provide data as inputs, or list the links in "
+        yield warning("links", message, f"{remedy}.dockerignore", "image.source")
+
+
+def pointer_notes(
+    entries: Iterable[ContextEntry], destination: str, key: str = "image.source"
+) -> Iterator[Finding]:
+    """A warning for files of the source whose content Git LFS has not fetched."""
+    names = [
+        entry.name.removeprefix(SOURCE)
+        for entry in entries
+        if entry.path and 0 < (size := _size(entry)) <= LARGEST and is_pointer(_head(entry), size)
+    ]
+    if names:
+        message = (
+            f"pointers of Git LFS are copied into {destination} in place of the files' contents: "
+            f"{first_of(names, _SHOWN)}"
+        )
+        yield warning("lfs", message, "run git lfs pull; in CI, check out files of Git LFS", key)
+
+
+def _head(entry: ContextEntry) -> bytes:
+    try:
+        with entry.open() as file:
+            return file.read(LARGEST)
+    except OSError:
+        return b""  # reading it fails with a finding
 
 
 def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) -> Finding:

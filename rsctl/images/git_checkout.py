@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from rsctl.images.git_repository import Git, GitRepository, GitStreams, find_repository, open_git
+from rsctl.images.lfs import LARGEST, is_pointer
 
 MOST_FILES = 1_000_000
 _MOST_PATH = 4096
-_LFS = b"version https://git-lfs.github.com/spec/v1\n"
-_MOST_POINTER = 1024
 _BLOCK = 1 << 20
 # HFS+ ignores these characters in names: git's utf8.c, next_hfs_char().
 _IGNORED = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
@@ -156,10 +155,10 @@ def _write_file(
     with os.fdopen(os.open(part, flags, mode), "wb") as file:
         head = b""
         for block in _content(streams, entry):
-            head = head or block[:_MOST_POINTER]
+            head = head or block[:LARGEST]
             file.write(block)
         size = file.tell()
-    if head.startswith(_LFS) and size <= _MOST_POINTER:
+    if is_pointer(head, size):
         _write_large(repository, entry, head, part)
     if os.path.isdir(place) and not os.path.islink(place):
         _remove(place)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,10 +30,11 @@ from rsctl.images.context import (
     BuildContext,
     ContextEntry,
     LeftOut,
+    leads_out,
     source_entries,
     unreadable,
 )
-from rsctl.images.findings import large_file_notes, left_out_notes
+from rsctl.images.findings import large_file_notes, left_out_notes, pointer_notes
 from rsctl.images.requirements import MAIN
 from rsctl.images.runtime_files import runtime_entries
 from rsctl.job.job import Job
@@ -121,7 +121,7 @@ def package_of(
         else:
             source, context.left_out = source_entries(Path(folder), prefix)
             for entry in source:
-                if _leads_out(entry, folder, prefix):
+                if leads_out(entry, folder, prefix):
                     context.left_out.append(LeftOut(entry.name.removeprefix(prefix), _LINK))
                 elif entry.name:
                     context.entries.append(entry)
@@ -179,21 +179,13 @@ def package_notes(package: Package) -> Iterator[Finding]:
     yield from left_out_notes(others, "the package", key=package.key)
     yield from left_out_notes(links, "the package", copy_it, package.key)
     yield from large_file_notes(package.context.entries, "the package", package.key)
+    yield from pointer_notes(package.context.entries, "the package", package.key)
 
 
 def digest_in(request: Any) -> str | None:
     """The digest of the package that a request names; None if it names none."""
     found = _STAGED.search(msgspec.json.encode(request))
     return found[1].decode() if found else None
-
-
-def _leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
-    if entry.link is None:
-        return False
-    root = os.path.realpath(folder)
-    beside = os.path.dirname(entry.name.removeprefix(prefix))
-    target = os.path.join(root, beside, entry.link)
-    return os.path.isabs(entry.link) or not Path(os.path.realpath(target)).is_relative_to(root)
 
 
 class _Hash(io.BytesIO):

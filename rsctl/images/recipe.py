@@ -139,7 +139,7 @@ def make_recipe(job: Job, target: str) -> Recipe:
     """
     image, context = job.image, BuildContext()
     platform = image.platform or target_info(target).platform
-    own_base = dockerfile_base(image, platform)
+    own_base = dockerfile_base(job, platform)
     transport = choose_transport(job, target).transport
     context.entries += requirement_entries(image, "requirements/")
     contents = Contents(
@@ -155,7 +155,8 @@ def make_recipe(job: Job, target: str) -> Recipe:
     )
     context.entries += _own_entries(contents)
     if image.source:
-        entries, context.left_out = source_entries(Path(image.source), SOURCE)
+        source, results = Path(image.source), job.local_results
+        entries, context.left_out = source_entries(source, SOURCE, results=results)
         context.entries += entries
     return Recipe(
         name=job.name,

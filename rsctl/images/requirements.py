@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import posixpath
 import re
@@ -18,15 +19,20 @@ from rsctl.job.secret_names import public_text, shows_secret
 MAIN = "requirements.txt"
 """The name of the first file in the image, for any name here."""
 
-_INCLUDE = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|(?=\S))(\S+)")
+_INCLUDE = re.compile(
+    r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|(?=\S))(?:\"([^\"]+)\"|'([^']+)'|(\S+))"
+)
 _OTHER_RSCTL = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
+_VALUE = r"(?:\s*=\s*|\s+(?!=)|(?=[^\s=]))"  # between an option and its value
 _LOCAL = re.compile(
-    r"^\s*(?:(?:-e|--editable)(?:\s*=\s*|\s+)?\S|\.{0,2}/|\.\s*(?:\[|$)|file:"
-    r"|(?:-f|--find-links)(?:\s*=\s*|\s+)?(?!\S*://)\S"
+    rf"^\s*(?:(?:-e|--editable){_VALUE}(?!\\$|\w+\+(?!file:))\S|\.{{0,2}}/|\.\s*(?:\[|$)"
+    r"|(?:\w+\+)?file:|[A-Za-z]:[\\/]|\w[\w.-]*/"
+    rf"|(?:-[fi]|--(?:find-links|index-url|extra-index-url)){_VALUE}(?!\\$|\$|(?!file:)\S*://)\S"
     r"|[^\s#@:]+\.(?:whl|zip|tar\.gz|tar\.bz2|tgz)\s*(?:[;#\[]|$))"
 )
-_BUILT_HERE = re.compile(r"^\s*[\w.\[\],-]+\s*@\s*file:")
-_OF_CONDA = re.compile(r"^\s*\w[\w.-]*=[\w.*]+(?:=\S+)?\s*$")
+_CLONED = re.compile(r"^\s*(?:-e|--editable)")
+_BUILT_HERE = re.compile(r"^\s*[\w.\[\],-]+\s*@\s*(?:(?:\w+\+)?file:|\.{0,2}/)")
+_OF_CONDA = re.compile(r"^\s*(?:\w[\w.-]*=[\w.*]+(?:=\S+)?\s*$|@EXPLICIT\b)")
 
 _DEPENDENCIES = r"^(?:dependencies\s*=\s*\[\s*[\"']|\[tool\.poetry\.dependencies\])"
 
@@ -37,10 +43,19 @@ _EXPORTS = {
     "pipfile": "pipenv requirements > requirements.txt",
     "pipfile.lock": "pipenv requirements > requirements.txt",
     "pyproject.toml": "uv pip compile pyproject.toml -o requirements.txt",
+    "pylock.toml": "uv pip compile pyproject.toml -o requirements.txt",
     "setup.cfg": "uv pip compile setup.cfg -o requirements.txt",
     "setup.py": "uv pip compile setup.py -o requirements.txt",
 }
 """Files that name packages in other forms than pip's, and the command that writes pip's."""
+
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
@@ -60,7 +75,7 @@ def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
     files: dict[str, bytes] = {}
     _collect(main, MAIN, main.parent, files)
     for file in files.values():
-        _reject_recorded(file.decode(errors="replace"), image.secrets)
+        _reject_recorded(_text(file), image.secrets)
     return [ContextEntry(prefix + name, content=content) for name, content in sorted(files.items())]
 
 
@@ -88,7 +103,7 @@ def _require_pips_form(path: Path) -> None:
     message = f"{path.name} is not a requirements file of pip"
     if export := export_of(path):
         raise _wrong(message, f"run `{export}`, and set image.python: requirements.txt")
-    if path.suffix.lower() in (".yml", ".yaml"):
+    if path.suffix.lower() in (".yml", ".yaml") or path.stem == "pixi":
         raise _wrong(
             message,
             "list the packages of PyPI in a requirements file; for packages of conda use an "
@@ -104,7 +119,7 @@ def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None
     if name in files:
         return
     files[name] = content
-    for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(_text(content).splitlines(), 1):
         if _LOCAL.match(line):
             shown = public_text(line.strip())
             raise _wrong(
@@ -132,8 +147,17 @@ def _collect_included(path: Path, included: str, root: Path, files: dict[str, by
 def _includes(line: str) -> Iterator[str]:
     """The file that a line includes; pip itself fetches one from the network."""
     match = _INCLUDE.match(line)
-    if match and "://" not in match[1]:
-        yield match[1].strip("\"'")
+    path = next(filter(None, match.groups())) if match else "://"
+    if "://" not in path:
+        yield path
+
+
+def _text(content: bytes) -> str:
+    """A file's text as pip decodes it: PowerShell's `>` writes UTF-16."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if content.startswith(mark):
+            return content[len(mark) :].decode(encoding, errors="replace")
+    return content.decode(errors="replace")
 
 
 def _requirement(text: str) -> str:
@@ -174,11 +198,14 @@ def _reject_other_rsctl(line: str) -> None:
 
 def _reject_recorded(content: str, secrets: list[str]) -> None:
     """A secret in a link to a package: pip records the link beside the package, in the image, with
-    all but its user and password.
+    all but its user and password. The clone of an editable package keeps these, too.
     """
     for line in content.replace("\\\n", "").splitlines():
         recorded = re.sub(r"://[^/?#\s]*@", "://", line)
         for name in secrets:
+            if f"${{{name}}}" in line and _CLONED.match(line):
+                message = f"pip would keep the value of {name} in the image, in the package's clone"
+                raise _wrong(message, "write the line without -e")
             if f"${{{name}}}" in recorded and not re.match(r"\s*[-#]", line):
                 message = f"pip would record the value of {name} in the image, with the link"
                 raise _wrong(message, f"write https://${{{name}}}@HOST/PATH, or use an index")

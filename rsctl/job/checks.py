@@ -227,9 +227,13 @@ def _check_files(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding
     for key in ("python", "dockerfile"):
         path = getattr(job.image, key)
         if isinstance(path, str) and not job.image.uri and not os.path.isfile(path):
-            yield error("file", f"file {path!r} does not exist", "correct the path", f"image.{key}")
+            is_folder = os.path.isdir(path)
+            message = f"{path!r} is a folder" if is_folder else f"file {path!r} does not exist"
+            yield error("file", message, "correct the path", f"image.{key}")
     if source and not os.path.isdir(source):
-        yield error("file", f"folder {source!r} does not exist", "correct the path", "image.source")
+        is_file = os.path.exists(source)
+        message = f"{source!r} is a file" if is_file else f"folder {source!r} does not exist"
+        yield error("file", message, "correct the path", "image.source")
     elif source and script and not os.path.isfile(os.path.join(source, script)):
         message = f"script {script!r} does not exist in {source!r}"
         if not is_broken("image.source"):

@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Iterator
 
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, warning
 from rsctl.job.inputs import Input, LocationPerTarget, locations_of, variable_of
 from rsctl.job.job import Job
 from rsctl.job.units import Location
 from rsctl.node import shards
 
 _LONGEST_NAME = 255  # bytes, on the usual file systems
+_NO_PATTERN = "name the folder, or write shards as a range such as train-{000..127}.tar"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -48,7 +49,8 @@ def missing_files(key: str, location: Location) -> Iterator[Finding]:
     missing = next((name for name in names if not os.path.exists(name)), None)
     if missing is not None:
         what = f", one of {len(names):,} shards" if len(names) > 1 else ""
-        yield error("file", f"nothing exists at {missing!r}{what}", "correct the path", key)
+        remedy = _NO_PATTERN if "*" in location else "correct the path"
+        yield error("file", f"nothing exists at {missing!r}{what}", remedy, key)
 
 
 def _check_variables(job: Job) -> Iterator[Finding]:
@@ -84,3 +86,7 @@ def _check_parts(key: str, location: Location) -> Iterator[Finding]:
             message = f"{shown!r} in a bucket cannot be the name of a file or folder"
             yield error("inputs", message, "use another prefix", key)
             return
+    if location.scheme != "file" and "*" in location:
+        shown = location if len(location) < 80 else f"...{location[-80:]}"
+        message = f"* in {shown!r} is not expanded: neither rsctl nor the clouds match names"
+        yield warning("inputs", message, _NO_PATTERN, key)

@@ -385,3 +385,10 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[ProfileBlock],
         Meta(description="A profile of some ranks: where their time goes."),
     ] = None
+
+    @property
+    def local_results(self) -> frozenset[str]:
+        """The paths on this machine to which runs write."""
+        boards = [tracker.tensorboard for tracker in self.tracking]
+        found = [self.outputs, self.checkpoints, *boards]
+        return frozenset(str(path) for path in found if path and path.scheme == "file")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rsctl.job.types import SpecType
+from rsctl.job.values import IMAGE
 
 _PATTERNS = {
     r"^[a-z][a-z0-9-]{0,39}$": "at most 40 of a-z, 0-9 and '-', starting with a letter",
@@ -15,7 +16,7 @@ _PATTERNS = {
     r"^/[A-Za-z0-9_.-]*[A-Za-z0-9_][^\s]*$": "a folder such as /opt/ml/checkpoints",
     r"^[^/\s]+$": "a name without '/' and spaces",
     r"^[^\r\n]+$": "one line of text",
-    r"^(?=[A-Za-z0-9{])([A-Za-z0-9._/:@-]|\{region\})+$": "an image such as pytorch/pytorch:TAG",
+    IMAGE: "an image such as pytorch/pytorch:TAG",
     r"^[a-z0-9][a-z0-9.+:=~_-]*$": "a Debian package such as libaio1",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module such as pkg.train",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and '_', not starting with a digit",

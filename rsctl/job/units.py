@@ -342,6 +342,8 @@ class EnvReference(FormedText):
 
 
 def _absolute(path: str, base: str | os.PathLike[str]) -> str:
+    home = os.path.expanduser("~")
+    path = home + path[1:] if path == "~" or path.startswith("~/") else path
     return os.path.abspath(os.path.join(base, path))
 
 

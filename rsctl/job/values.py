@@ -7,7 +7,11 @@ from msgspec import Meta
 
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
 Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
-ImageName = Annotated[str, Meta(pattern=r"^(?=[A-Za-z0-9{])([A-Za-z0-9._/:@-]|\{region\})+$")]
+IMAGE = (
+    r"^((localhost|(?=[^/]*[.:{])([A-Za-z0-9.-]|\{region\})+)(:[0-9]{1,5})?/)?"
+    r"(?=[a-z0-9{])([a-z0-9._/-]|\{region\})+(:([A-Za-z0-9_.-]|\{region\})+)?(@[a-z0-9]+:[a-z0-9]+)?$"
+)
+ImageName = Annotated[str, Meta(pattern=IMAGE)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 MODULE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 Module = Annotated[str, Meta(pattern=MODULE)]

@@ -105,7 +105,9 @@ def _inside(path: str, root: str) -> os.stat_result | None:
     """
     try:
         facts = os.stat(path)
-    except FileNotFoundError:
+    except OSError as problem:
+        if problem.errno not in (errno.ENOENT, errno.ELOOP):
+            raise
         return None
     real = os.path.realpath(path) if os.path.islink(path) else path
     is_inside = real.startswith(root.rstrip("/") + "/")

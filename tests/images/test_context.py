@@ -156,6 +156,45 @@ def test_a_file_of_a_folder_that_is_left_out_can_be_taken_back_in(source: Path) 
     assert [path for path, _ in context(source).left_out] == [".dockerignore", "pkg"]
 
 
+def test_a_folder_of_which_nothing_is_kept_does_not_change_the_hash(source: Path) -> None:
+    """A new clone does not have it: git knows files only."""
+    (source / ".gitignore").write_text("*.log\n")
+    before = context(source).digest()
+    for file in ("logs/deep/a.log", "logs/b.log", "old/pkg/__pycache__/a.pyc", "conf/.env"):
+        (source / file).parent.mkdir(parents=True, exist_ok=True)
+        (source / file).touch()
+    assert context(source).digest() == before
+    (source / "logs" / "deep" / "kept.txt").touch()
+    names = [entry.name for entry in context(source).entries if "logs" in entry.name]
+    assert names == ["source/logs", "source/logs/deep", "source/logs/deep/kept.txt"]
+
+
+def test_a_folder_that_dockerignore_empties_stays_as_for_docker(source: Path) -> None:
+    (source / ".dockerignore").write_text("pkg/*\n")
+    assert "source/pkg" in [entry.name for entry in context(source).entries]
+
+
+def test_a_virtual_environment_of_any_name_stays_out_beside_a_pattern_that_includes(
+    source: Path,
+) -> None:
+    for name in ("env/pyvenv.cfg", "env/bin/python", "env/lib/deep/a.py"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).touch()
+    (source / ".dockerignore").write_text("!pkg\n!env/lib\n")
+    names = [entry.name for entry in context(source).entries if "env" in entry.name]
+    assert names == ["source/env/lib", "source/env/lib/deep", "source/env/lib/deep/a.py"]
+
+
+def test_a_folder_that_is_taken_back_brings_no_credentials_or_caches(source: Path) -> None:
+    (source / ".dockerignore").write_text("*\n!pkg\n")
+    before = context(source).digest()
+    (source / "pkg" / ".env").write_text("A=1")
+    (source / "pkg" / "key.json").write_text(KEY)
+    (source / "pkg" / "__pycache__").mkdir()
+    (source / "pkg" / "__pycache__" / "a.pyc").touch()
+    assert context(source).digest() == before
+
+
 def test_a_link_to_a_folder_or_out_of_it_stays_a_link(source: Path) -> None:
     (source / "loop").symlink_to(".")
     (source / "outside").symlink_to("/etc/passwd")

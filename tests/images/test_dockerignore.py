@@ -114,6 +114,45 @@ def test_secrets_and_rubbish_stay_out_unless_taken_back_in(path: str) -> None:
     assert not Dockerignore([f"!{path}"]).exclusion(path)
 
 
+@pytest.mark.parametrize("pattern", ["!src", "!src/", "!src/**", "!src/*", "!**", "!src/**/*.py"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/.env", "src/a.pyc", "src/.git/a.py", "src/.venv/a.py", "src/b/secrets/a.py"),
+        "src/b/__pycache__/a.pyc",
+    ],
+)
+def test_a_pattern_for_a_folder_or_a_type_does_not_return_what_always_stays_out(
+    pattern: str, path: str
+) -> None:
+    """`*` and then `!src` is how many people write which folders an image needs."""
+    ignore = Dockerignore(["*", pattern])
+    assert ignore.exclusion(path)
+    assert not ignore.exclusion("src/b/train.py")
+
+
+def test_why_a_file_of_a_returned_folder_is_left_out() -> None:
+    assert Dockerignore(["*", "!src"]).exclusion("src/.env") == "may contain credentials"
+    assert Dockerignore(["*", "!src", "src"]).exclusion("src/.env") == "named in .dockerignore"
+
+
+@pytest.mark.parametrize(
+    ("lines", "path"),
+    [
+        (["*", "!src", "!src/.env"], "src/.env"),
+        (["*", "!src/.env", "!src"], "src/.env"),  # the order of both does not matter
+        (["*", "!src", "!src/*.pem"], "src/ca.pem"),
+        (["*", "!**/.venv/**"], "a/.venv/lib/cacert.pem"),
+        (["!.venv"], ".venv/lib/.env"),
+        (["*", "!sr[c]/.e*"], "src/.env"),
+    ],
+)
+def test_a_pattern_with_the_name_returns_it(lines: list[str], path: str) -> None:
+    ignore = Dockerignore(lines)
+    assert ignore.exclusion(path) is None
+    assert ignore.is_included(path)
+
+
 @pytest.mark.parametrize(
     "path",
     [

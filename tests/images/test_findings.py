@@ -49,6 +49,62 @@ def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
     )
 
 
+def test_files_that_git_lfs_has_not_fetched(job: ReadJob, tmp_path: Path) -> None:
+    """A script finds three lines of text in place of its weights. The text is from git-lfs'
+    docs/spec.md.
+    """
+    digest = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize 12345\n"
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "a.bin").write_text(pointer)
+    (tmp_path / "README.md").write_text(f"Pointers are such files: {pointer}")
+    (tmp_path / "long.txt").write_text(pointer + "x" * 1024)
+    _, found = recipe_of(job(), "compose")
+    [finding] = [finding for finding in found if finding.code == "lfs"]
+    assert (finding.severity, finding.path) == ("warning", "image.source")
+    assert finding.message == (
+        "pointers of Git LFS are copied into the image in place of the files' contents: "
+        "weights/a.bin"
+    )
+
+
+def test_links_that_lead_to_nothing_in_the_image(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    for name, target in {
+        "data": "/mnt/nas/data",
+        "pkg/shared": "../../shared/pkg",
+        "pkg/inside": "../train.py",
+        "own": f"{tmp_path}/train.py",
+        "python": "/usr/bin/python3",
+        "libs": "/library",
+        "self": ".",
+    }.items():
+        (tmp_path / name).symlink_to(target)
+    _, found = recipe_of(job(), "compose")
+    [finding] = [finding for finding in found if finding.code == "links"]
+    assert (finding.severity, finding.path) == ("warning", "image.source")
+    assert finding.message.partition("no files: ")[2].split(", ") == [
+        "data -> /mnt/nas/data",
+        "libs -> /library",
+        f"own -> {tmp_path}/train.py",
+        "pkg/shared -> ../../shared/pkg",
+    ]
+
+
+def test_large_files_that_only_the_dockerfile_can_copy(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM base\n")
+    (tmp_path / ".gitignore").write_text("data/\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.bin").touch()
+    os.truncate(tmp_path / "data" / "a.bin", 100_000_000)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    [finding] = [finding for finding in found if finding.code == "large-files"]
+    assert finding.path == "image.dockerfile"
+    assert finding.message == (
+        "large files are copied into the context of image.dockerfile: data/a.bin (100 MB)"
+    )
+
+
 def test_a_secret_in_the_dockerfile_of_the_job(job: ReadJob, tmp_path: Path) -> None:
     lines = "FROM base\nARG HF_TOKEN\nENV HF_TOKEN=hunter2\nRUN export A_TOKEN=$HF_TOKEN\n"
     (tmp_path / "Dockerfile").write_text(lines)

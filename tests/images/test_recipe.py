@@ -152,6 +152,30 @@ def test_the_registries_of_a_dockerfile_are_logged_in_to(job: ReadJob, dockerfil
     assert base.registries == {host}
 
 
+@pytest.mark.parametrize("image", ["base: base", "dockerfile: Dockerfile"])
+def test_results_of_runs_in_the_source_are_not_in_the_image(
+    image: str, job: ReadJob, tmp_path: Path
+) -> None:
+    """Each run on this machine changed the tag, and sent its results with the next image."""
+    (tmp_path / "Dockerfile").write_text("FROM base\n")
+    settings = [f"{key}={path}" for key, path in (("outputs", "out"), ("checkpoints", "a/ckpt"))]
+    settings.append("tracking=[{tensorboard: tb}]")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "kept").touch()
+    before = make_recipe(job(image, *settings), "compose")
+    for folder in ("out", "a/ckpt", "tb"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "file").write_text("x")
+    after = make_recipe(job(image, *settings), "compose")
+    assert (after.digest, after.base) == (before.digest, before.base)
+    assert [*after.context.left_out] == [
+        (path, "results of the job's runs") for path in ("a/ckpt", "out", "tb")
+    ]
+    (tmp_path / ".dockerignore").write_text("!out\n")
+    names = [entry.name for entry in make_recipe(job(image, *settings), "compose").context.entries]
+    assert [name for name in names if name.endswith("/file")] == ["source/out/file"]
+
+
 def test_the_same_inputs_have_the_same_tag(job: ReadJob, tmp_path: Path) -> None:
     before = make_recipe(job("base: base\n  python: requirements.txt"), "vertex").digest
     text = (tmp_path / "requirements.txt").read_text()

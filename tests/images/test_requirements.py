@@ -89,7 +89,14 @@ def test_a_strangers_package_of_our_name_stays_out(line: str, job: ReadJob, tmp_
     [
         *("-e .", "--editable=.", ".", "./pkg", "../pkg", "/pkg", "-e./x"),
         *("vendor/x-1.0-py3-none-any.whl", "x-1.0.tar.gz ; python_version > '3'", "-f wheels"),
-        "--find-links=./wheels",
+        *(
+            "--find-links=./wheels",
+            "-f file:///wheels",
+            "--extra-index-url=file:///x",
+            "-i ./simple",
+        ),
+        *("libs/mylib", "libs/mylib[cuda]", "mylib/ ; python_version > '3'", "C:\\wheels\\x.whl"),
+        *("git+file:///home/me/x", "-e git+file:///x", "-e mylib", "file:x"),
     ],
 )
 def test_a_local_path_in_a_file_is_not_in_the_image_when_pip_runs(
@@ -109,6 +116,9 @@ def test_a_local_path_in_a_file_is_not_in_the_image_when_pip_runs(
     [
         ("numpy @ file:///croot/numpy_1/work", "a file of the machine"),
         ("x[a]@file:../x", "a file of the machine"),
+        ("x @ git+file:///home/me/x", "a file of the machine"),
+        ("x @ ./wheels/x.whl", "a file of the machine"),
+        ("@EXPLICIT", "the form of conda"),
         ("numpy=1.26.4=py311h24aa872_0", "the form of conda"),
         ("numpy=1.26.*", "the form of conda"),
     ],
@@ -133,6 +143,10 @@ def test_a_line_of_conda_is_refused_before_the_build(
         "https://example.com/x.whl",
         "x @ git+https://example.com/x.git@v1.zip",
         "--find-links https://example.com/whl/torch.html",
+        *("-i https://example.com/simple", "--index-url=${INDEX}", "-f $WHEELS", "-i = ${INDEX}"),
+        "-e git+https://example.com/x/y.git@abc#egg=y",
+        "--editable=hg+ssh://example.com/x#egg=x",
+        "git+ssh://git@example.com/x/y.git",
         "x===1.0",
         "x==1.0  # not x=1.0",
         "x >= 1, <= 2 ; python_version == '3.12'",
@@ -153,6 +167,9 @@ def test_lines_that_pip_reads_are_taken(line: str, job: ReadJob, tmp_path: Path)
         ("pyproject.toml", "uv pip compile pyproject.toml "),
         ("setup.cfg", "uv pip compile setup.cfg "),
         ("environment.yml", "conda env update "),
+        ("pixi.toml", "conda env update "),
+        ("pixi.lock", "conda env update "),
+        ("pylock.toml", "uv pip compile pyproject.toml "),
     ],
 )
 def test_a_file_of_another_tool_is_not_given_to_pip(
@@ -165,6 +182,37 @@ def test_a_file_of_another_tool_is_not_given_to_pip(
     [finding] = caught.value.findings
     assert finding.message == f"{name} is not a requirements file of pip"
     assert remedy in str(finding.remedy)
+
+
+def test_an_included_file_with_a_space_in_its_name(job: ReadJob, tmp_path: Path) -> None:
+    for name in ("a b.txt", "c d.txt"):
+        (tmp_path / name).write_text("scipy\n")
+    (tmp_path / "requirements.txt").write_text("-r \"a b.txt\"  # both\n-c='c d.txt'\n")
+    assert sorted(files(job, "requirements.txt")) == ["a b.txt", "c d.txt", "requirements.txt"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_file_of_another_encoding_is_checked_as_pip_reads_it(
+    encoding: str, job: ReadJob, tmp_path: Path
+) -> None:
+    """`pip freeze > requirements.txt` of PowerShell writes UTF-16."""
+    path = tmp_path / "requirements.txt"
+    path.write_text("numpy\n", encoding=encoding)
+    assert files(job, "requirements.txt") == {"requirements.txt": path.read_bytes()}
+    path.write_text("-e .\n", encoding=encoding)
+    with pytest.raises(RsctlError, match="which is not in the image"):
+        files(job, "requirements.txt")
+    path.write_text("--extra-index-url https://me:hunter2@host/simple\n", encoding=encoding)
+    with pytest.raises(RsctlError, match="has a secret"):
+        files(job, "requirements.txt")
+
+
+def test_the_clone_of_an_editable_package_would_keep_a_secret(job: ReadJob, tmp_path: Path) -> None:
+    line = "-e git+https://me:${GIT_TOKEN}@host/a.git#egg=a\n"
+    (tmp_path / "requirements.txt").write_text(line)
+    with pytest.raises(RsctlError, match="keep the value of GIT_TOKEN in the image") as caught:
+        files(job, "requirements.txt\n  secrets: [GIT_TOKEN]")
+    assert caught.value.findings[0].remedy == "write the line without -e"
 
 
 def test_what_is_included_from_elsewhere_is_refused(job: ReadJob, tmp_path: Path) -> None:

@@ -97,6 +97,14 @@ def test_a_location(text: str, where: str, scheme: str) -> None:
     assert (found, found.scheme) == (where, scheme)
 
 
+def test_a_path_in_the_users_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell reads a job file, and none replaces `~` within --set KEY=~/data."""
+    monkeypatch.setenv("HOME", "/home/me")
+    for text, where in (("~/a", "/home/me/a"), ("~", "/home/me"), ("./~/a", "/base/~/a")):
+        assert Location.parse(text, "/base") == LocalPath.parse(text, "/base") == where
+    assert Location.parse("~a/~", "/base") == "/base/~a/~"
+
+
 def test_what_is_no_location_names_buckets_where_it_is_one() -> None:
     for text, arguments in (("http://a/b", 1), ("gs://B/a", 2), ("", 1), ("x://a", 1)):
         with pytest.raises(ValueError, match="gs://BUCKET/PATH") as caught:

@@ -108,6 +108,27 @@ def test_compose_mounts_the_folder_of_shards_and_the_copies(plan: Any, rsctl: Rs
     ]
 
 
+def test_links_out_of_a_mounted_folder_are_said(plan: Any, rsctl: Rsctl) -> None:
+    """As in a cache of Hugging Face, whose snapshots are links to ../../blobs."""
+    data = rsctl.folder / "data"
+    (data / "file").touch()
+    (data / "inside").symlink_to("file")
+    for number in range(4):
+        (data / f"t-{number}").symlink_to(f"../blobs/{number}")
+        (rsctl.folder / "blobs").mkdir(exist_ok=True)
+        (rsctl.folder / "blobs" / str(number)).touch()
+    inputs = {"a": "data", "b": "data/t-{0..3}", "c": {"uri": "data", "mode": "copy"}}
+    inputs["d"] = "data/file"
+    found = errors(plan(inputs, "compose"), "warning")
+    message = f"links in {data} lead out of it, to files that a container does not have: "
+    message += "t-0, t-1, t-2 and 1 more"
+    assert found == [
+        ("inputs.a", message, "give the folder that has the files, or copy the files into it"),
+        ("inputs.b", message, "set inputs.b.mode: copy, which copies the files of links"),
+    ]
+    assert errors(plan(inputs, "process"), "warning") == []
+
+
 REFUSED = {
     "no location": (
         *({"uri": {"vertex": "gs://bucket/x"}}, "sagemaker", "inputs.train.uri"),
@@ -296,6 +317,26 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
     [warned] = [e["message"] for e in done.events if e["type"] == "finding"]
     assert warned == "'out' is skipped: it is neither a file nor a link to a file in this folder"
     assert not (rsctl.home / "runs" / done.result["run"] / "inputs").exists()
+
+
+def test_a_copy_of_an_empty_folder_is_an_empty_folder(rsctl: Rsctl) -> None:
+    """As on the clouds: a folder to which samples come later is not an error of this run."""
+    (rsctl.folder / "data").mkdir()
+    job = rsctl.write_job(bash='ls "$RSCTL_INPUT_A"', inputs={"a": {"uri": "data", "mode": "copy"}})
+    done = rsctl("submit", job)
+    assert done.exit_code == 0, done.stderr
+
+
+def test_a_copy_of_a_file_that_leads_elsewhere_beside_rsctls_folder(rsctl: Rsctl) -> None:
+    """The file's folder has RSCTL_HOME in it, and the file is a link, as in a store of DVC."""
+    store = rsctl.home.parent.parent / "store"
+    store.mkdir()
+    (store / "blob").write_text("content")
+    (rsctl.home.parent / "data.bin").symlink_to(store / "blob")
+    inputs = {"a": {"uri": str(rsctl.home.parent / "data.bin"), "mode": "copy"}}
+    job = rsctl.write_job(bash='grep -q content "$RSCTL_INPUT_A"', inputs=inputs)
+    done = rsctl("submit", job)
+    assert done.exit_code == 0, done.stderr
 
 
 def test_a_bucket_that_cannot_be_read_is_why_a_run_fails(rsctl: Rsctl) -> None:

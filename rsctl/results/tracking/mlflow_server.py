@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import posixpath
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ _PARAMETERS_AT_ONCE = 100
 _METRICS_AT_ONCE = 1000
 _LONGEST_NAME = 250
 _LONGEST_VALUE = 500
+_OTHER_CHARACTERS = re.compile(r"[^\w.:/ -]")
 _CREDENTIALS = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
 _STATUS = {
     JobState.SUCCEEDED: "FINISHED",
@@ -57,7 +59,7 @@ class MlflowServer:
         with self._answers():
             state["run_id"] = self._find() or self._create()
             parameters = [
-                (name[:_LONGEST_NAME], str(value)[:_LONGEST_VALUE] or "-")
+                (_name(name), str(value)[:_LONGEST_VALUE] or "-")
                 for name, value in self._run.parameters.items()
             ]
             from mlflow.entities import Param
@@ -153,7 +155,11 @@ def _check_reachable(host: str, port: int) -> None:
 
 
 def _name(tag: str) -> str:
-    """A name that MLflow accepts, a different one for each tag: it must be a path, too."""
+    """A name that MLflow accepts, a different one for each tag: it must be a path, too.
+
+    Its characters: mlflow/utils/validation.py. If one name has another, such as `acc@1`,
+    the server refuses all values of the request.
+    """
     is_path = posixpath.normpath(tag) == tag and not tag.startswith(("/", "."))
-    name = tag if is_path else tag.replace("/", "_")
+    name = _OTHER_CHARACTERS.sub("_", tag if is_path else tag.replace("/", "_"))
     return distinct_name(tag, name, _LONGEST_NAME)

@@ -4,6 +4,7 @@ or shards.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -13,7 +14,7 @@ from rsctl.clients.storage import StoredObject
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.node import shards
 from rsctl.runs.fetch.locations import ResultLocation, open_location
-from rsctl.runs.fetch.sources import DownloadSource, FileSource, FolderSource
+from rsctl.runs.fetch.sources import DownloadSource, FolderSource
 
 _FEW = 16
 """Files that are looked up by name, because their folder may have many others."""
@@ -26,7 +27,8 @@ def input_location(name: str, location: str, endpoints: Endpoints) -> ResultLoca
     """
     if shards.has_range(location):
         folder, pattern = shards.split_folder(location)
-        source = open_location(folder, endpoints)
+        is_local = "://" not in folder
+        source = _NamedFiles(Path(folder)) if is_local else open_location(folder, endpoints)
         return ResultLocation("inputs", name, ShardSource(source, shards.expand(pattern)))
     source, own_folder = _whole(location, endpoints)
     return ResultLocation("inputs", f"{name}/{own_folder}" if own_folder else name, source)
@@ -38,7 +40,7 @@ def _whole(location: str, endpoints: Endpoints) -> tuple[DownloadSource, str]:
         path = Path(location)
         if path.is_dir():
             return FolderSource(path), path.name
-        return FileSource(path.parent, {path.name: path.name}), ""
+        return ShardSource(_NamedFiles(path.parent), [path.name]), ""
     parent, _, last = location.rstrip("/").rpartition("/")
     files = open_location(location.rstrip("/"), endpoints)
     first = next(files.files(), None)
@@ -50,6 +52,13 @@ def _whole(location: str, endpoints: Endpoints) -> tuple[DownloadSource, str]:
             return single, ""
     finding = error("input", f"{location} does not exist", "correct inputs")
     raise RsctlError(ExitCode.REFUSED, finding)
+
+
+class _NamedFiles(FolderSource):
+    """See Source: files that the job names; they may be links to files elsewhere."""
+
+    def _path(self, name: str) -> Path | None:
+        return Path(os.path.realpath(self.folder / name))
 
 
 class ShardSource:
@@ -68,13 +77,13 @@ class ShardSource:
         if missing:
             shown = ", ".join(repr(name[:80]) for name in missing[:3])
             message = f"{len(missing):,} of {len(self._names):,} files do not exist: {shown}"
-            finding = error("input", f"{self.location}: {message}", "correct the range of inputs")
+            finding = error("input", f"{self.location}: {message}", "correct inputs")
             raise RsctlError(ExitCode.REFUSED, finding)
         yield from found.values()
 
     def _listed(self) -> Iterator[StoredObject]:
         """The source's files, or only the named ones."""
-        if len(self._names) > _FEW:
+        if len(self._names) > _FEW and not isinstance(self._source, _NamedFiles):
             return self._source.files()
         return chain.from_iterable([found] if (found := self.find(n)) else [] for n in self._names)
 

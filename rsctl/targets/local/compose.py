@@ -16,7 +16,7 @@ from rsctl.targets.inputs import planned
 from rsctl.targets.local import docker, rendering
 from rsctl.targets.local.composefile import common_env, compose_file, limits_of, mounted_results
 from rsctl.targets.local.info import COMPOSE
-from rsctl.targets.local.inputs import disk_findings, input_plans
+from rsctl.targets.local.inputs import disk_findings, input_plans, link_findings
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget, make_open_folder, make_run_folders
 from rsctl.targets.planned_image import plan_image
@@ -41,6 +41,7 @@ class ComposeTarget(LocalTarget):
             *rendering.comm_findings(job, share),
             *rendering.restart_findings(job),
             *disk_findings(job, self.info.name),
+            *link_findings(job),
             *self._too_many(job, share),
             *_foreign_findings(job),
             *_source_findings(job),

@@ -79,6 +79,7 @@ def _copy(
         )
         finding = error("disk", f"cannot copy {name}: {problem.summary}", remedy, f"inputs.{name}")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    (copied_to(run) / where.folder).mkdir(parents=True, exist_ok=True)  # also of an empty folder
     if any(finding.is_error for finding in fetched.findings):
         raise RsctlError(fetched.exit_code or ExitCode.ENVIRONMENT, *fetched.findings)
     for finding in fetched.findings:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import Optional
 
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, first_of, warning
 from rsctl.job.inputs import GivenInput, inputs_of
 from rsctl.job.job import Job
 from rsctl.node import shards
@@ -17,6 +20,8 @@ from rsctl.targets.local.input_copies import copied_to
 
 _INSIDE = "/rsctl/inputs"
 _MOST_FILES = 20_000  # of an input whose size a plan finds out
+
+_MOST_ENTRIES = 1000  # of a mounted folder in which a plan looks for links
 
 _MOUNTED = {"process": "not copied: a path on this machine", "compose": "a bind mount"}
 _COPIED = "rsctl, to this machine's disk, once before the start"
@@ -93,6 +98,35 @@ def disk_findings(job: Job, target: str) -> Iterator[Finding]:
         )
         remedy = f"set inputs.{largest.name}.mode: mount, or RSCTL_HOME to a larger disk"
         yield error("disk", message, remedy, f"inputs.{largest.name}.mode")
+
+
+def link_findings(job: Job) -> Iterator[Finding]:
+    """Warnings for mounted folders with links out of them, whose targets no container has."""
+    for given in inputs_of(job, "compose"):
+        if given.mode == "copy" or given.location.scheme != "file":
+            continue
+        folder = shards.split_folder(given.location)[0] if given.has_shards else given.location
+        if links := _links_out(folder):
+            message = (
+                f"links in {folder} lead out of it, to files that a container does not have: "
+                f"{first_of(links, 3)}"
+            )
+            remedy = "give the folder that has the files, or copy the files into it"
+            if given.has_shards:
+                remedy = f"set inputs.{given.name}.mode: copy, which copies the files of links"
+            yield warning("inputs", message, remedy, given.key)
+
+
+def _links_out(folder: str) -> list[str]:
+    """The links in a folder that lead out of it, among its first entries."""
+    if not os.path.isdir(folder):
+        return []
+    root = os.path.realpath(folder)
+    with suppress(OSError), os.scandir(folder) as entries:
+        links = [entry for entry in islice(entries, _MOST_ENTRIES) if entry.is_symlink()]
+        targets = {entry.name: os.path.realpath(entry.path) for entry in links}
+        return sorted(n for n, at in targets.items() if not Path(at).is_relative_to(root))
+    return []
 
 
 def _size(given: GivenInput) -> Optional[int]:

@@ -87,7 +87,7 @@ def probe(job: Job) -> list[Finding]:
     """
     python = str(process_options(job).python)
     try:
-        words = subprocess.run(
+        answer = subprocess.run(
             [python, "-c", _PROBE],
             cwd=job.image.source,
             env=own_environment(),
@@ -97,13 +97,16 @@ def probe(job: Job) -> list[Finding]:
             errors="replace",
             timeout=_SECONDS,
             check=True,
-        ).stdout.split()
+        ).stdout
+        words = answer.splitlines()[-1].split()  # a sitecustomize.py may print more before it
         version, has_torch = (int(words[0]), int(words[1])), words[2] == "True"
     except (ValueError, IndexError):
         message = f"{python} is not a Python interpreter"
         return [error("python", message, "give an interpreter, such as .venv/bin/python", _KEY)]
     except (OSError, subprocess.SubprocessError) as problem:
-        message = f"cannot run {python} as a Python interpreter: {str(problem)[:200]}"
+        failed = isinstance(problem, subprocess.CalledProcessError) and problem.stderr.strip()
+        said = (failed or str(problem)).splitlines()[-1]
+        message = f"cannot run {python} as a Python interpreter: {said[:200]}"
         return [error("python", message, "give an interpreter, such as .venv/bin/python", _KEY)]
     if version < _OLDEST:
         message = f"{python} is Python {version[0]}.{version[1]}; the launcher needs 3.10 or newer"

@@ -33,7 +33,7 @@ def copy_source(job: Job, run: str) -> None:
 
     source, copy = Path(job.image.source), run_directory(run) / _FOLDER
     try:
-        copy_entries(source_entries(source, "")[0], copy)
+        copy_entries(source_entries(source, "", results=job.local_results)[0], copy)
     except OSError as problem:
         file = Path(str(problem.filename))  # of a full disk too
         if problem.errno in FULL or file.is_relative_to(copy) or not file.is_relative_to(source):

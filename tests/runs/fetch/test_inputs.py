@@ -81,3 +81,31 @@ def test_local_files_and_folders(tmp_path: Path) -> None:
     assert content_of(tmp_path / "folder") == {"train/data/a": b"a", "train/data/sub/b": b"b"}
     bring(str(tmp_path / "data/a"), tmp_path / "file")
     assert content_of(tmp_path / "file") == {"train/a": b"a"}
+
+
+def test_files_that_the_job_names_may_be_links_out_of_their_folder(tmp_path: Path) -> None:
+    """As in a folder of links to a store, which is larger than the disk that has the job."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "data").mkdir()
+    for number in range(20):
+        (tmp_path / f"store/{number}").write_bytes(b"%d" % number)
+        (tmp_path / f"data/t-{number}.tar").symlink_to(f"../store/{number}")
+    (tmp_path / "data/folder").symlink_to("/usr")
+    bring(str(tmp_path / "data/t-1.tar"), tmp_path / "one")
+    assert content_of(tmp_path / "one") == {"train/t-1.tar": b"1"}
+    for count in (3, 20):
+        bring(str(tmp_path / f"data/t-{{0..{count - 1}}}.tar"), tmp_path / str(count))
+        files = {f"train/t-{number}.tar": b"%d" % number for number in range(count)}
+        assert content_of(tmp_path / str(count)) == files
+
+
+def test_a_single_file_is_copied_to_a_folder_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "a b%#?.bin").write_bytes(b"a")
+    bring(str(tmp_path / "a b%#?.bin"), tmp_path / "home")
+    assert content_of(tmp_path / "home") == {"train/a b%#?.bin": b"a"}
+
+
+def test_a_single_file_that_was_removed_meanwhile(tmp_path: Path) -> None:
+    [finding] = bring(str(tmp_path / "gone"), tmp_path / "copy").findings
+    assert finding.is_error
+    assert "1 of 1 files do not exist: 'gone'" in finding.message

@@ -89,6 +89,15 @@ def test_what_is_not_an_interpreter_is_an_error_of_the_plan(
     [
         ("echo 3 10 True", "torchrun", None),
         ("echo 3 10 False", "once", None),
+        ("echo hello from sitecustomize; echo 3 10 True", "torchrun", None),
+        (
+            "echo 'path configuration:' >&2; echo 'Fatal Python error: no encodings' >&2; exit 1",
+            "once",
+            (
+                "python",
+                "cannot run {python} as a Python interpreter: Fatal Python error: no encodings",
+            ),
+        ),
         ("echo hello", "once", ("python", "{python} is not a Python interpreter")),
         ("", "once", ("python", "{python} is not a Python interpreter")),
         ("exit 1", "once", ("python", "cannot run {python} as a Python interpreter: ")),
