@@ -89,6 +89,8 @@ def _pool(pool: dict[str, Any], is_persistent: bool) -> Iterator[str]:
         yield "Required field is not set: container_spec.image_uri"
     for name in ("containerSpec", "pythonPackageSpec"):
         yield from _variables(pool.get(name, {}).get("env", []), snake(name))
+    if sum(map(len, pool.get("containerSpec", {}).get("args", []))) >= rules().args_limit:
+        yield "container_spec.args: Container args should contain less than 100k characters"
     yield from _python_package(pool.get("pythonPackageSpec"))
     machine = pool.get("machineSpec", {})
     if machine or not is_persistent:
@@ -130,6 +132,12 @@ def _variables(env: list[dict[str, str]], spec: str) -> Iterator[str]:
             yield f"{spec}.env: {name!r} is not the name of a variable"
     if len(set(names)) < len(names):
         yield f"{spec}.env has a name twice"
+    for number, variable in enumerate(env):
+        if re.search(r"(?<!\\)'", variable.get("value", "")):
+            yield (
+                f"{spec}.env[{number}].value: Env vars cannot contain any unescaped apostrophe "
+                "character '"
+            )
 
 
 def default_disk(machine_type: str) -> str:
@@ -184,7 +192,11 @@ def _flex_start(machines: list[dict[str, Any]], timeout: str | None) -> Iterator
 
 def _environment(spec: dict[str, Any]) -> Iterator[str]:
     """The fields around the containers."""
-    has_nfs = any(pool.get("nfsMounts") for pool in spec.get("workerPoolSpecs", []))
+    pools = spec.get("workerPoolSpecs", [])
+    kinds = [pool.get("machineSpec", {}).get("acceleratorType") for pool in pools]
+    if spec.get("network") and any(kind in rules().no_peering for kind in kinds):
+        yield "VPC peering is not supported with these accelerators"
+    has_nfs = any(pool.get("nfsMounts") for pool in pools)
     if has_nfs and not spec.get("network") and not spec.get("pscInterfaceConfig"):
         yield "nfs_mounts need network or psc_interface_config"
     account = spec.get("serviceAccount", "")
