@@ -25,6 +25,7 @@ from rsctl.targets.sagemaker.request import (
     STOPPING_SECONDS,
 )
 from rsctl.targets.sagemaker.request_values import milliseconds
+from rsctl.targets.sagemaker.resource_checks import resource_findings
 from rsctl.targets.sagemaker.roles import role_checks
 from rsctl.targets.stalls import cloud_stall_findings
 from rsctl.targets.variables import secret_findings
@@ -49,6 +50,7 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     yield from _options(sagemaker_options(resolved.job))
     yield from _checkpoints(resolved.job)
     yield from _profiler(sagemaker_options(resolved.job))
+    yield from resource_findings(resolved)
 
 
 def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
@@ -228,7 +230,6 @@ def _data(resolved: ResolvedPools) -> Iterator[Finding]:
             message = f"{taken[name.upper()]} is the name of another input"
             path = f"{_OPTIONS}.file_systems.{name}"
             yield error("inputs", message, "rename one of the two", path)
-    yield from _lustre(options)
     if options.file_systems and resolved.reducers and job.inputs:
         message = "reducers get the inputs too: with a file system, rsctl cannot exclude them"
         yield note("inputs", message, None, f"{_OPTIONS}.file_systems")
@@ -244,21 +245,6 @@ def _data(resolved: ResolvedPools) -> Iterator[Finding]:
             message = f"mode Pipe: {job_input.variable} with _0 at its end is the first pipe"
             yield note("inputs", message, None, job_input.key)
     yield from mode_findings(job)
-
-
-def _lustre(options: SageMakerOptions) -> Iterator[Finding]:
-    """A Lustre file system has no root without its mount name.
-
-    Sources: aws/amazon-sagemaker-examples#2183, aws/sagemaker-python-sdk#4257.
-    """
-    for name, system in options.file_systems.items():
-        if system.type == "FSxLustre" and not system.path.strip("/"):
-            message = "the path in FSx for Lustre must start with the file system's mount name"
-            remedy = (
-                "write /MOUNTNAME or a folder in it; `aws fsx describe-file-systems "
-                f"--file-system-ids {system.id}` shows LustreConfiguration.MountName"
-            )
-            yield error("inputs", message, remedy, f"{_OPTIONS}.file_systems.{name}.path")
 
 
 def _reserved_findings(job: Job) -> Iterator[Finding]:

@@ -42,6 +42,7 @@ class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     args_limit: int
     own_env: list[str]
     most_label: int
+    most_labels: int
     disk_gb: tuple[int, int]
     default_quotas: dict[str, dict[int, list[str]]]
 

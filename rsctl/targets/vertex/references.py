@@ -1,4 +1,4 @@
-"""References to variables in a container's variables, command and arguments, as Vertex AI has them.
+"""References to variables in the variables, command and arguments of Vertex AI's containers.
 
 Sources: `EnvVar.value` in the API's reference; `args` with `$(AIP_MODEL_DIR)` in
 samples/snippets/pipeline_service of googleapis/python-aiplatform; Kubernetes' API reference of

@@ -2,7 +2,8 @@
 ignores. Pure.
 
 Sources, all of the platform's documentation: boot disks and the network of RDMA machines,
-"Configure compute resources"; reservations, "Use reservations with training"; persistent
+"Configure compute resources"; reservations, "Use reservations with training"
+and Compute Engine's "Consume reservations"; persistent
 resources, "Overview of persistent resources"; NFS, "Mount an NFS share"; TPUs, "Train with TPU
 VMs"; peering, "Use private IP for training"; references to variables, `EnvVar` in the API. Users
 have seen the refusals of apostrophes and of long arguments (tests/fixtures/real/cloud_errors.json).
@@ -95,8 +96,11 @@ def _is_reserved(pool: dict[str, Any]) -> bool:
 
 def _reservation(spec: dict[str, Any]) -> Iterator[Finding]:
     path = f"{_OPTIONS}.reservation"
-    if _mapping(spec, "scheduling").get("strategy") == "FLEX_START":
-        message = "flex start does not use machines of a reservation"
+    kind = {"FLEX_START": "flex start does", "SPOT": "spot machines do"}.get(
+        str(_mapping(spec, "scheduling").get("strategy"))
+    )
+    if kind:
+        message = f"{kind} not use machines of a reservation"
         remedy = "remove it, or set targets.vertex.capacity: standard"
         yield error("reservation", message, remedy, path)
     if spec.get("persistentResourceId"):

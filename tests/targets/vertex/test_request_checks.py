@@ -77,6 +77,15 @@ REFUSED = {
             )
         ],
     ),
+    "a reservation with spot machines": (
+        both(workers(1, "l4"), vertex(reservation="any", capacity="spot")),
+        [
+            (
+                "error targets.vertex.reservation: spot machines do not use machines of a "
+                "reservation -> remove it, or set targets.vertex.capacity: standard"
+            )
+        ],
+    ),
     "a reservation on a persistent resource": (
         both(workers(1, "l4"), vertex(reservation=[RESERVED], persistent_resource="mine")),
         ["error targets.vertex.reservation: that resource's machines -> persistent_resource"],

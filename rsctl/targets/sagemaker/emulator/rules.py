@@ -102,6 +102,11 @@ def _machine_options(resources: Body, is_spot: bool) -> Iterator[str]:
     if resources.get("KeepAlivePeriodInSeconds") and (is_spot or resources.get("InstanceGroups")):
         other = "managed spot training" if is_spot else "heterogeneous clusters"
         yield f"KeepAlivePeriodInSeconds cannot be used with {other}."
+    placement = resources.get("InstancePlacementConfig", {})
+    if placement and not all(name.startswith("ml.p6e-") for name in machine_types(resources)):
+        yield "InstancePlacementConfig is only applicable for UltraServer capacity."
+    if any(not each["InstanceCount"] for each in placement.get("PlacementSpecifications", [])):
+        yield "InstanceCount of PlacementSpecifications must be at least 1."
     if resources.get("InstancePreferences") and is_spot:
         yield "InstancePreferences cannot be used with managed spot training."
 

@@ -17,10 +17,9 @@ from rsctl.targets.vertex.proto_json import seconds, snake
 _MOST_POOLS = 4
 _MOST_PACKAGES = 100
 _LONGEST_NAME = 128
-_MOST_LABELS = 64
 _DISKS = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
-_LABEL_KEY = re.compile(r"[^\W\dA-Z_][^\WA-Z]*(-[^\WA-Z]*)*")
+_LABEL_KEY = re.compile(r"[^\WA-Z_][^\WA-Z]*(-[^\WA-Z]*)*")
 _LABEL_VALUE = re.compile(r"([^\WA-Z]|-)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACCOUNT = re.compile(r"[^@\s]+@[^@\s]+")
@@ -60,8 +59,8 @@ def problems(job: dict[str, Any], persistent: Collection[str] = ()) -> Iterator[
 
 def _labels(labels: dict[str, str]) -> Iterator[str]:
     longest = rules().most_label
-    if len(labels) > _MOST_LABELS:
-        yield f"there are more than {_MOST_LABELS} labels"
+    if len(labels) > rules().most_labels:
+        yield f"there are more than {rules().most_labels} labels"
     for key, value in labels.items():
         if not _LABEL_KEY.fullmatch(key) or len(key) > longest:
             yield f"Invalid label key: {key!r}"
@@ -163,8 +162,8 @@ def _scheduling(scheduling: dict[str, Any], pools: list[dict[str, Any]]) -> Iter
     machines = [pool.get("machineSpec", {}) for pool in pools]
     has_tpu = any(has_tpus(machine) for machine in machines)
     reserved = [m.get("reservationAffinity", {}).get("reservationAffinityType") for m in machines]
-    if strategy == "FLEX_START" and any(kind in _RESERVED for kind in reserved):
-        yield "Reservations cannot be used with the strategy FLEX_START"
+    if strategy in ("FLEX_START", "SPOT") and any(kind in _RESERVED for kind in reserved):
+        yield f"Reservations cannot be used with the strategy {strategy}"
     if timeout and seconds(timeout) <= 0:
         yield "scheduling.timeout must be greater than 0"
     if "maxWaitDuration" in scheduling and strategy != "FLEX_START":

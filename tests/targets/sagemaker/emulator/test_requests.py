@@ -177,6 +177,17 @@ def test_the_quota_of_each_preferred_machine_counts(account: Account, behaviour:
             machines(InstanceType=None, InstancePreferences=[{"InstanceType": "ml.m5.large"}] * 2),
             "An instance type can appear only once in InstancePreferences.",
         ),
+        (
+            machines(InstancePlacementConfig={"EnableMultipleJobs": True}),
+            "InstancePlacementConfig is only applicable for UltraServer capacity.",
+        ),
+        (
+            machines(
+                InstanceType="ml.p6e-gb200.36xlarge",
+                InstancePlacementConfig={"PlacementSpecifications": [{"InstanceCount": 0}]},
+            ),
+            "InstanceCount of PlacementSpecifications must be at least 1.",
+        ),
         (machines(InstanceCount=0), "ResourceConfig.InstanceCount must be at least 1."),
         (machines(VolumeSizeInGB=None), "VolumeSizeInGB is required for ml.m5.large."),
         (

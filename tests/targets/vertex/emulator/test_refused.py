@@ -180,7 +180,9 @@ def test_what_is_refused(project: Project, spec: dict[str, Any], message: str) -
         ({"displayName": "x" * 129}, "display_name has more than 128 characters"),
         ({"labels": {"Team": "a"}}, "Invalid label key: 'Team'"),
         ({"labels": {"team": "A B"}}, "Invalid label value of team: 'A B'"),
-        ({"labels": {"a" * 65: ""}}, "Invalid label key"),
+        ({"labels": {"a" * 64: ""}}, "Invalid label key"),
+        ({"labels": {"_a": ""}}, "Invalid label key: '_a'"),
+        ({"labels": {"a": "b" * 64}}, "Invalid label value of a"),
         ({"labels": {f"l{n}": "" for n in range(65)}}, "there are more than 64 labels"),
     ],
 )
@@ -188,6 +190,12 @@ def test_names_and_labels(project: Project, job: dict[str, Any], message: str) -
     body = {"displayName": "j", "jobSpec": {"workerPoolSpecs": [pool()]}, **job}
     status, kind, said = error(project.session.post(project.url, json=body))
     assert (status, kind, message in said) == (400, "INVALID_ARGUMENT", True)
+
+
+def test_labels_at_their_limits_pass(project: Project) -> None:
+    labels = {"a" * 63: "b" * 63, "1a": "", **{f"l{number}": "-" for number in range(62)}}
+    spec = {"workerPoolSpecs": [pool()]}
+    assert project.create(displayName="j", labels=labels, jobSpec=spec)["labels"] == labels
 
 
 def test_texts_at_their_limits_pass(project: Project) -> None:
