@@ -145,10 +145,11 @@ def _texts(job: Job, containers: list[dict[str, Any]]) -> Iterator[Finding]:
     for container in containers:
         env = variables_of(container)
         for name, value in env.items():
-            path = _variable_path(job, name)
-            if _APOSTROPHE.search(str(value or "")):
+            path, in_spec = _setting(job, name)
+            text = in_spec if value is None else str(value)  # None for a secret
+            if _APOSTROPHE.search(text):
                 found[f"{path}'"] = _apostrophe(name, path)
-            if _refers(str(value or ""), env):
+            if _refers(text, env):
                 found[path] = _reference(path)
         command, args = _strings(container, "command"), _strings(container, "args")
         for text in (text for text in command + args if _refers(text, env)):
@@ -159,11 +160,12 @@ def _texts(job: Job, containers: list[dict[str, Any]]) -> Iterator[Finding]:
     yield from found.values()
 
 
-def _variable_path(job: Job, name: str) -> str:
-    """The key that sets a variable."""
+def _setting(job: Job, name: str) -> tuple[str, str]:
+    """The key that sets a variable, and its value there."""
     roles = {f"roles.{role}.env": each.env for role, each in job.roles.items()}
     keys = {"run.env": job.run.env, "chief.env": job.chief.env, **roles}
-    return next((f"{key}.{name}" for key, env in keys.items() if name in env), "run.env")
+    found = ((f"{key}.{name}", str(env[name])) for key, env in keys.items() if name in env)
+    return next(found, ("run.env", ""))
 
 
 def _refers(text: str, env: Mapping[str, Any]) -> bool:

@@ -227,6 +227,13 @@ TEXTS = {
         },
         [f"note {key}: {REPLACED}" for key in ("run.env.A", "run.env.B", "run.env.C", "run.args")],
     ),
+    "a secret, whose value is not in the request": (
+        {"run": {"env": {"DB_PASSWORD": "it's pa$$word"}}},
+        [
+            "warning run.env.DB_PASSWORD: an apostrophe such as in DB_PASSWORD -> remove",
+            f"note run.env.DB_PASSWORD: {REPLACED}",
+        ],
+    ),
     "a reference in a command": (
         {"run": {"command": ["sh", "-c", "echo $$"], "launcher": "once"}},
         [f"note run.command: {REPLACED}"],
