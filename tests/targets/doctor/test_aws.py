@@ -185,7 +185,7 @@ def test_quotas_of_preferred_machines(stub: Stub, job_of: JobOf) -> None:
     plan = plan_of("sagemaker", Pool(role="worker", count=4, machine="ml.g5.12xlarge"))
     plan.request["body"] = {**PLAN.request["body"], "ResourceConfig": resources}
     answers(stub, "sagemaker.amazonaws.com", 4, "us-east-1")
-    found = [short(check) for check in aws.aws_checks(job_of(JOB), plan)]
+    found = short(aws.aws_checks(job_of(JOB), plan))
     assert [each for each in found if each[0].startswith("quota ml.")] == [
         ("quota ml.g5.12xlarge", "ok", "4 of 4"),
         ("quota ml.g5.24xlarge", "ok", "4 needed; the quota is unknown"),
