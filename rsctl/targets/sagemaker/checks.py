@@ -25,6 +25,7 @@ from rsctl.targets.sagemaker.request import (
     STOPPING_SECONDS,
 )
 from rsctl.targets.sagemaker.request_values import milliseconds
+from rsctl.targets.sagemaker.resource_checks import resource_findings
 from rsctl.targets.sagemaker.roles import role_checks
 from rsctl.targets.stalls import cloud_stall_findings
 from rsctl.targets.variables import secret_findings
@@ -49,6 +50,7 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     yield from _options(sagemaker_options(resolved.job))
     yield from _checkpoints(resolved.job)
     yield from _profiler(sagemaker_options(resolved.job))
+    yield from resource_findings(resolved)
 
 
 def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:

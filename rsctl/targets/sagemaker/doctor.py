@@ -84,10 +84,22 @@ def _machines(plan: Plan) -> dict[str, int]:
     return count
 
 
+def _preferred(plan: Plan) -> dict[str, int]:
+    """Preferred machines: SageMaker refuses a job if the quota of any of their types is too small.
+
+    Source: AWS, "Instance preference lists for training jobs".
+    """
+    resources = plan.request["body"].get("ResourceConfig", {})
+    return {
+        each["InstanceType"]: each.get("InstanceCount") or resources["InstanceCount"]
+        for each in resources.get("InstancePreferences", [])
+    }
+
+
 def _needed_quotas(job: Job, plan: Plan) -> Iterator[tuple[str, str, int]]:
     """The quotas of a job: their short and whole names, and the amount that the job needs."""
     machines = _machines(plan)
-    for machine, count in machines.items():
+    for machine, count in {**machines, **_preferred(plan)}.items():
         yield machine, usage_quota(job, machine), count
     if sagemaker_options(job).keep_alive:
         for machine, count in machines.items():

@@ -47,7 +47,12 @@ class FileSystem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Annotated[Text, Meta(description="ID of the file system, such as fs-0123456789abcdef0.")]
     type: Annotated[Literal["FSxLustre", "EFS"], Meta(description="Type of the file system.")]
     path: Annotated[
-        str, Meta(description="The folder of the file system to mount.", pattern=r"^/.*")
+        str,
+        Meta(
+            description="The folder of the file system to mount. FSxLustre: /MOUNTNAME, or a "
+            "folder in it.",
+            pattern=r"^/.*",
+        ),
     ] = "/"
     access: Annotated[
         Literal["ro", "rw"], Meta(description="Mount read-only, or read and write.")

@@ -53,7 +53,11 @@ def _machines(resources: dict[str, Any], spot: bool) -> Iterator[Problem]:
         yield _rule("ResourceConfig", text=text)
     if "InstanceType" in ways and not resources.get("InstanceCount"):
         yield _rule("ResourceConfig", "InstanceCount", text="a job needs at least one machine")
+    if ways == ["InstanceGroups"] and "InstanceCount" in resources:
+        text = "it cannot be combined with InstanceGroups, which have their own numbers"
+        yield _rule("ResourceConfig", "InstanceCount", text=text)
     if resources.get("InstancePreferences"):
+        yield from _preferences(resources)
         for name in ("InstancePlacementConfig", "TrainingPlanArn"):
             if name in resources:
                 yield _rule(
@@ -73,6 +77,19 @@ def _machines(resources: dict[str, Any], spot: bool) -> Iterator[Problem]:
         if spot:
             remedy = "remove it, or set limits.spot: false"
             yield _rule(*_POOL, text="SageMaker does not keep spot machines warm", remedy=remedy)
+
+
+def _preferences(resources: dict[str, Any]) -> Iterator[Problem]:
+    """Each type once, with the number of machines either for all types or for each of them."""
+    preferences = resources["InstancePreferences"]
+    has_own = ["InstanceCount" in each for each in preferences]
+    is_shared = "InstanceCount" in resources
+    if any(has_own) if is_shared else not all(has_own):
+        text = "either ResourceConfig or all InstancePreferences must have an InstanceCount"
+        yield _rule("ResourceConfig", "InstancePreferences", text=text)
+    types = [each["InstanceType"] for each in preferences]
+    for name in sorted({name for name in types if types.count(name) > 1}):
+        yield _rule("ResourceConfig", "InstancePreferences", text=f"{name} is listed twice")
 
 
 def _volumes(resources: dict[str, Any]) -> Iterator[Problem]:

@@ -37,9 +37,12 @@ class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flex_start: FlexStart
     default_timeout: int
     needs_reservation: list[str]
+    no_peering: list[str]
     most_env: int
+    args_limit: int
     own_env: list[str]
     most_label: int
+    most_labels: int
     disk_gb: tuple[int, int]
     default_quotas: dict[str, dict[int, list[str]]]
 

@@ -55,6 +55,12 @@ _KNOWN = (
         "targets.vertex.service_account",
     ),
     _known(
+        "unescaped apostrophe",
+        "env",
+        "remove the apostrophe, pass the text as an argument, or put it in a file of the image",
+        "run.env",
+    ),
+    _known(
         OTHER_REGION,
         "bucket-region",
         "use a bucket in the job's own region (`gcloud storage buckets create gs://NAME "

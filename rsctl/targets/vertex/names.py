@@ -48,6 +48,7 @@ _FORMS = {
     ),
 }
 _RESERVATION = rf"projects/{_PROJECT}/zones/{_NAME}/reservations/{_NAME}"
+_LABEL_KEY = r"[a-z0-9][a-z0-9_-]*"
 _LABEL = r"[a-z0-9_-]*"
 _RESERVED = (RUN_LABEL, JOB_LABEL, PLACEMENT_LABEL)
 
@@ -121,12 +122,15 @@ def _labels(labels: dict[str, str]) -> Iterator[Finding]:
         path = f"targets.vertex.labels.{key}"
         if key in _RESERVED:
             yield error("label", f"rsctl sets {key} itself", "use another key", path)
-        for text in (key, value):
-            if len(text) > most or not re.fullmatch(_LABEL, text):
+        for text, pattern in ((key, _LABEL_KEY), (value, _LABEL)):
+            if len(text) > most or not re.fullmatch(pattern, text):
                 form = f"at most {most} of a-z, 0-9, '_' and '-'"
+                form += ", first a letter or digit" if pattern == _LABEL_KEY else ""
                 yield error("label", f"{quoted(text)} is not valid in a label", f"use {form}", path)
-        if not key:
-            yield error("label", "a label needs a key", "give it one", path)
+    own = rules().most_labels - len(_RESERVED)
+    if len(labels) > own:
+        message = f"a job has at most {own} labels of your own, but these are {len(labels)}"
+        yield error("label", message, "remove some", "targets.vertex.labels")
 
 
 def _companions(options: VertexOptions) -> Iterator[Finding]:

@@ -2,27 +2,35 @@
 ignores. Pure.
 
 Sources, all of the platform's documentation: boot disks and the network of RDMA machines,
-"Configure compute resources"; reservations, "Use reservations with training"; persistent
+"Configure compute resources"; reservations, "Use reservations with training"
+and Compute Engine's "Consume reservations"; persistent
 resources, "Overview of persistent resources"; NFS, "Mount an NFS share"; TPUs, "Train with TPU
-VMs".
+VMs"; peering, "Use private IP for training"; references to variables, `EnvVar` in the API. Users
+have seen the refusals of apostrophes and of long arguments (tests/fixtures/real/cloud_errors.json).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rsctl.estimate.catalog import Machine, load
 from rsctl.findings import Finding, error, note, warning
 from rsctl.job.job import Job
-from rsctl.targets.launch_command import unlaunched
-from rsctl.targets.vertex.catalog import has_tpus
+from rsctl.targets.launch_command import script_arguments, unlaunched
+from rsctl.targets.vertex.catalog import has_tpus, rules
 from rsctl.targets.vertex.options import vertex_options
+from rsctl.targets.vertex.overlay_checks import variables_of
 from rsctl.targets.vertex.pools import Roles, count_of, key_of_role, roles_of, specs_of
+from rsctl.targets.vertex.references import REFERENCE
 from rsctl.targets.vertex.tpus import several_replicas
 
 _OPTIONS = "targets.vertex"
 _RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
+_APOSTROPHE = re.compile(r"(?<!\\)'")
+_OWN = ("AIP_", "CLOUD_ML_")
+"""The beginnings of most names of Vertex AI's own variables."""
 _PLUGINS = {
     "tcpx": "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev",
     "tcpxo": "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/nccl-plugin-gpudirecttcpxo-dev",
@@ -43,12 +51,20 @@ def request_findings(job: Job, body: dict[str, Any]) -> Iterator[Finding]:
     if any(pool.get("nfsMounts") for _, pool in pools):
         yield from _nfs(spec)
     yield from _tpus(pools)
+    if spec.get("network"):
+        yield from _peering([_mapping(pool, "machineSpec") for _, pool in pools])
+    yield from _texts(job, [_mapping(pool, "containerSpec") for _, pool in pools])
     yield from _network(job, pools)
 
 
 def _mapping(parent: dict[str, Any], name: str) -> dict[str, Any]:
     value = parent.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _strings(parent: dict[str, Any], name: str) -> list[str]:
+    value = parent.get(name)
+    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _machine(pool: dict[str, Any]) -> Machine | None:
@@ -80,8 +96,11 @@ def _is_reserved(pool: dict[str, Any]) -> bool:
 
 def _reservation(spec: dict[str, Any]) -> Iterator[Finding]:
     path = f"{_OPTIONS}.reservation"
-    if _mapping(spec, "scheduling").get("strategy") == "FLEX_START":
-        message = "flex start does not use machines of a reservation"
+    kind = {"FLEX_START": "flex start does", "SPOT": "spot machines do"}.get(
+        str(_mapping(spec, "scheduling").get("strategy"))
+    )
+    if kind:
+        message = f"{kind} not use machines of a reservation"
         remedy = "remove it, or set targets.vertex.capacity: standard"
         yield error("reservation", message, remedy, path)
     if spec.get("persistentResourceId"):
@@ -108,6 +127,73 @@ def _nfs(spec: dict[str, Any]) -> Iterator[Finding]:
     message = "an NFS server is in your network, and the job is not connected to a network"
     remedy = f"set {_OPTIONS}.network, or {_OPTIONS}.psc"
     yield error("mount", message, remedy, f"{_OPTIONS}.nfs")
+
+
+def _peering(machines: list[dict[str, Any]]) -> Iterator[Finding]:
+    without = [
+        machine for machine in machines if machine.get("acceleratorType") in rules().no_peering
+    ]
+    if without:
+        message = f"Vertex AI does not peer {without[0].get('machineType')} with a network"
+        remedy = f"remove it, and set {_OPTIONS}.psc: a network attachment, which these support"
+        yield error("network", message, remedy, f"{_OPTIONS}.network")
+
+
+def _texts(job: Job, containers: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Variables and arguments that Vertex AI changes or refuses, once for each key."""
+    found: dict[str, Finding] = {}
+    for container in containers:
+        env = variables_of(container)
+        for name, value in env.items():
+            path, in_spec = _setting(job, name)
+            text = in_spec if value is None else str(value)  # None for a secret
+            if _APOSTROPHE.search(text):
+                found[f"{path}'"] = _apostrophe(name, path)
+            if _refers(text, env):
+                found[path] = _reference(path)
+        command, args = _strings(container, "command"), _strings(container, "args")
+        for text in (text for text in command + args if _refers(text, env)):
+            path = "run.args" if text in script_arguments(job) else "run.command"
+            found[path] = _reference(path)
+        if (length := sum(map(len, args))) >= rules().args_limit:
+            found["long"] = _long(length)
+    yield from found.values()
+
+
+def _setting(job: Job, name: str) -> tuple[str, str]:
+    """The key that sets a variable, and its value there."""
+    roles = {f"roles.{role}.env": each.env for role, each in job.roles.items()}
+    keys = {"run.env": job.run.env, "chief.env": job.chief.env, **roles}
+    found = ((f"{key}.{name}", str(env[name])) for key, env in keys.items() if name in env)
+    return next(found, ("run.env", ""))
+
+
+def _refers(text: str, env: Mapping[str, Any]) -> bool:
+    """Whether it has `$$`, or `$(NAME)` of a variable that the job or Vertex AI sets."""
+    names = [found["name"] for found in REFERENCE.finditer(text)]
+    own = (*rules().own_env, *env)
+    return any(name is None or name in own or name.startswith(_OWN) for name in names)
+
+
+def _reference(path: str) -> Finding:
+    message = (
+        "Vertex AI replaces $(NAME) by the value of the variable NAME, and $$ by $; other targets "
+        "do not"
+    )
+    return note("expansion", message, "to keep this text on Vertex AI, write $$ for each $", path)
+
+
+def _apostrophe(name: str, path: str) -> Finding:
+    message = f"Vertex AI has refused variables with an apostrophe such as in {name}"
+    remedy = "remove the apostrophe, pass the text as an argument, or put it in a file of the image"
+    return warning("env", message, remedy, path)
+
+
+def _long(length: int) -> Finding:
+    limit = rules().args_limit
+    message = f"a container's arguments have {length} characters, and must have fewer than {limit}"
+    remedy = "put them in a file of the image or of an input, and pass its path"
+    return error("args", message, remedy, "run.args")
 
 
 def _tpus(pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:

@@ -178,6 +178,21 @@ def test_much_is_missing(stub: Stub, job_of: JobOf) -> None:
     ]
 
 
+def test_quotas_of_preferred_machines(stub: Stub, job_of: JobOf) -> None:
+    """SageMaker refuses a job if the quota of one of them is too small."""
+    preferred = [{"InstanceType": "ml.g5.12xlarge"}, {"InstanceType": "ml.g5.24xlarge"}]
+    resources = {"InstanceCount": 4, "InstancePreferences": preferred}
+    plan = plan_of("sagemaker", Pool(role="worker", count=4, machine="ml.g5.12xlarge"))
+    plan.request["body"] = {**PLAN.request["body"], "ResourceConfig": resources}
+    answers(stub, "sagemaker.amazonaws.com", 4, "us-east-1")
+    found = short(aws.aws_checks(job_of(JOB), plan))
+    assert [each for each in found if each[0].startswith("quota ml.")] == [
+        ("quota ml.g5.12xlarge", "ok", "4 of 4"),
+        ("quota ml.g5.24xlarge", "ok", "4 needed; the quota is unknown"),
+    ]
+    assert ("quota machines of a job", "ok", "4 needed; the quota is unknown") in found
+
+
 def test_quotas_of_a_job_besides_its_machines(stub: Stub, job_of: JobOf) -> None:
     names = {
         "ml.g5.12xlarge for training warm pool usage": 2.0,

@@ -55,6 +55,19 @@ DATA = {
             "it"
         ],
     ),
+    "a Lustre file system without its mount name": (
+        sagemaker(file_systems={"data": {"id": "fs-01234567", "type": "FSxLustre"}}, **VPC),
+        [
+            "error targets.sagemaker.file_systems.data.path: the path in FSx for Lustre must start "
+            "with the file system's mount name -> write /MOUNTNAME or a folder in it; `aws fsx "
+            "describe-file-systems --file-system-ids fs-01234567` shows "
+            "LustreConfiguration.MountName"
+        ],
+    ),
+    "the root of EFS": (
+        sagemaker(file_systems={"data": {"id": "fs-01234567", "type": "EFS"}}, **VPC),
+        [],
+    ),
     "one name for two": (
         {
             "inputs": {"data": "s3://bucket/a/"},

@@ -133,6 +133,63 @@ MACHINES = {
     ),
 }
 
+PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine"
+
+RESOURCES = {
+    "a training plan for a machine that has none": (
+        {**workers(1, "a10g:4"), **sagemaker(training_plan=PLAN)},
+        [
+            "warning targets.sagemaker.training_plan: AWS has no training plans for "
+            "ml.g5.12xlarge, only for ml.p4d.24xlarge, ml.p4de.24xlarge, ml.p5.4xlarge, "
+            "ml.p5.48xlarge, ml.p5e.48xlarge, ml.p5en.48xlarge, ml.p6-b200.48xlarge, "
+            "ml.p6-b300.48xlarge, ml.p6e-gb200.36xlarge, ml.trn1.32xlarge, ml.trn2.48xlarge -> "
+            "remove it, or use a machine type that the plan has"
+        ],
+    ),
+    "a training plan and a key elsewhere": (
+        {
+            **workers(1, "h100:8"),
+            **sagemaker(
+                training_plan=PLAN.replace("us-east-1", "us-west-2"),
+                output_kms_key=f"arn:aws:kms:eu-west-1:123456789012:key/{KEY}",
+            ),
+        },
+        [
+            "warning targets.sagemaker.training_plan: it is in us-west-2, but the job is in "
+            "us-east-1 -> use one in us-east-1",
+            "warning targets.sagemaker.output_kms_key: it is in eu-west-1, but the job is in "
+            "us-east-1 -> use one in us-east-1",
+        ],
+    ),
+    "a training plan and keys of the region": (
+        {
+            **workers(1, "h100:8"),
+            **sagemaker(training_plan=PLAN, output_kms_key=KEY),
+        },
+        [],
+    ),
+    "an UltraServer without machines": (
+        {
+            **workers(2, "gb200:4", machine="ml.p6e-gb200.36xlarge"),
+            **sagemaker(placement={"ultra_servers": {"us-1": 0}}),
+        },
+        [
+            "warning image.uri: ml.p6e-gb200.36xlarge has Arm processors: the image must be for "
+            "linux/arm64, and its name does not show that -> build an image for linux/arm64 and "
+            "set image.uri to it, or use another machine type",
+            "error targets.sagemaker.placement.ultra_servers.us-1: an UltraServer of a job has at "
+            "least one of its machines -> set it to 1 or more, or remove it",
+        ],
+    ),
+    "a placement of other machines": (
+        {**workers(1, "h100:8"), **sagemaker(placement={"multiple_jobs": True})},
+        [
+            "error targets.sagemaker.placement: ml.p5.48xlarge is not in an UltraServer, and "
+            "placement applies to UltraServers only -> remove it"
+        ],
+    ),
+}
+
 REDUCERS = {
     "reducers beside EFA": (
         reducers(8, 4, "h100:8"),
@@ -286,7 +343,7 @@ ARM = {
     ),
 }
 
-ALL = {**MACHINES, **REDUCERS, **ARM}
+ALL = {**RESOURCES, **MACHINES, **REDUCERS, **ARM}
 
 
 @pytest.mark.parametrize("title", ALL)

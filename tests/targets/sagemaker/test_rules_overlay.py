@@ -20,6 +20,21 @@ from .rendering import ROLE, reported, sagemaker
 OVERLAY = "targets.sagemaker.overlay"
 JOB = Job(name="job", run=RunBlock())
 
+GROUP = {"InstanceGroupName": "workers", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1}
+COUNTS = (
+    "with this patch, ResourceConfig.InstancePreferences: either ResourceConfig or all "
+    "InstancePreferences must have an InstanceCount -> correct the patch"
+)
+
+
+def preferring(*each: dict[str, Any], shared: int | None) -> dict[str, Any]:
+    """Two preferred machines by overlay; `shared` is the number for both."""
+    types = ("ml.c5.xlarge", "ml.c5.2xlarge")
+    preferences = [{"InstanceType": name, **one} for name, one in zip(types, each, strict=True)]
+    patch = {"InstanceType": None, "InstanceCount": shared, "InstancePreferences": preferences}
+    return sagemaker(overlay={"ResourceConfig": patch})
+
+
 PATCHES = {
     "a field that does not exist": (
         sagemaker(overlay={"StoppingCondtion": {}}),
@@ -79,7 +94,9 @@ PATCHES = {
                     "ResourceConfig": {
                         "InstanceType": None,
                         "InstanceCount": None,
-                        "InstancePreferences": [{"InstanceType": "ml.c5.xlarge"}],
+                        "InstancePreferences": [
+                            {"InstanceType": "ml.c5.xlarge", "InstanceCount": 1}
+                        ],
                     }
                 }
             ),
@@ -88,6 +105,36 @@ PATCHES = {
             f"error {OVERLAY}: with this patch, EnableManagedSpotTraining: it cannot be combined "
             "with InstancePreferences -> correct the patch"
         ],
+    ),
+    "groups beside a number": (
+        sagemaker(overlay={"ResourceConfig": {"InstanceType": None, "InstanceGroups": [GROUP]}}),
+        [
+            f"error {OVERLAY}: with this patch, ResourceConfig.InstanceCount: it cannot be "
+            "combined with InstanceGroups, which have their own numbers -> correct the patch"
+        ],
+    ),
+    "preferences of which one has a number": (
+        preferring({"InstanceCount": 2}, {}, shared=None),
+        [f"error {OVERLAY}: {COUNTS}"],
+    ),
+    "preferences with numbers beside the job's": (
+        preferring({"InstanceCount": 1}, {"InstanceCount": 2}, shared=1),
+        [f"error {OVERLAY}: {COUNTS}"],
+    ),
+    "preferences without numbers": (
+        preferring({}, {}, shared=None),
+        [f"error {OVERLAY}: {COUNTS}"],
+    ),
+    "a preference twice": (
+        preferring({}, {"InstanceType": "ml.c5.xlarge"}, shared=1),
+        [
+            f"error {OVERLAY}: with this patch, ResourceConfig.InstancePreferences: ml.c5.xlarge "
+            "is listed twice -> correct the patch"
+        ],
+    ),
+    "preferences with a number each": (
+        preferring({"InstanceCount": 1}, {"InstanceCount": 2}, shared=None),
+        [],
     ),
     "an instance group that does not exist": (
         reducers(

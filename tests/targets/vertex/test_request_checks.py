@@ -16,6 +16,8 @@ from .rendering import findings_of, mismatches, render, vertex, workers
 
 H200 = workers(2, "h200:8")
 NFS = vertex(nfs={"data": {"server": "10.0.0.2", "path": "/share"}})
+NETWORK = "projects/123/global/networks/vpc"
+PEERED = vertex(network=NETWORK)
 RESERVED = "projects/p-1/zones/us-central1-a/reservations/mine"
 SCRIPT = "/usr/local/gib/scripts/set_nccl_env.sh"
 ABOUT_RDMA = f"note workers.machine: RDMA of 3200 Gbit/s ... {SCRIPT}: rsctl-launch sets them"
@@ -75,6 +77,15 @@ REFUSED = {
             )
         ],
     ),
+    "a reservation with spot machines": (
+        both(workers(1, "l4"), vertex(reservation="any", capacity="spot")),
+        [
+            (
+                "error targets.vertex.reservation: spot machines do not use machines of a "
+                "reservation -> remove it, or set targets.vertex.capacity: standard"
+            )
+        ],
+    ),
     "a reservation on a persistent resource": (
         both(workers(1, "l4"), vertex(reservation=[RESERVED], persistent_resource="mine")),
         ["error targets.vertex.reservation: that resource's machines -> persistent_resource"],
@@ -87,6 +98,25 @@ REFUSED = {
                 "connected to a network -> set targets.vertex.network, or targets.vertex.psc"
             )
         ],
+    ),
+    "a peered network for H200": (
+        both(H200, PEERED),
+        ["error targets.vertex.network: does not peer a3-ultragpu-8g -> targets.vertex.psc"],
+    ),
+    "a peered network for B200 by overlay": (
+        both(
+            workers(1, "b200:8"),
+            overlaid({"op": "add", "path": "/jobSpec/network", "value": NETWORK}),
+        ),
+        ["error targets.vertex.network: does not peer a4-highgpu-8g -> targets.vertex.psc"],
+    ),
+    "a peered network for a3-megagpu-8g": (
+        both(workers(1, "h100:8", "a3-megagpu-8g"), PEERED),
+        ["error targets.vertex.network: does not peer a3-megagpu-8g -> targets.vertex.psc"],
+    ),
+    "arguments without an end": (
+        {"run": {"args": ["x" * 60_000, "y" * 40_000]}},
+        ["error run.args: have 1000 ... must have fewer than 100000 -> put them in a file"],
     ),
     "two nodes of TPUs": (
         workers(2, "v6e:4"),
@@ -148,7 +178,10 @@ ACCEPTED = {
     "no reservation with flex start": both(
         workers(1, "l4"), vertex(reservation="none", capacity="flex-start")
     ),
-    "NFS with a network": both(NFS, vertex(network="projects/123/global/networks/vpc")),
+    "NFS with a network": both(NFS, PEERED),
+    "a network for H100": both(workers(1, "h100:8", "a3-highgpu-8g"), PEERED),
+    "a network attachment for H200": both(H200, vertex(psc={"network_attachment": "mine"})),
+    "long arguments": {"run": {"args": ["x" * 99_000]}},
     "NFS with Private Service Connect": both(NFS, vertex(psc={"network_attachment": "mine"})),
     "NFS with a network by overlay": both(
         NFS,
@@ -169,6 +202,52 @@ ACCEPTED = {
 @pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED)
 def test_what_is_accepted(changes: Any, tmp_path: Path) -> None:
     assert [f for f in findings_of(tmp_path, changes) if f.is_error] == []
+
+
+REPLACED = "Vertex AI replaces $(NAME) ... and $$ by $ -> write $$ for each $"
+TEXTS = {
+    "an apostrophe": (
+        {"run": {"env": {"GREETING": "it's"}}},
+        ["warning run.env.GREETING: an apostrophe such as in GREETING -> remove the apostrophe"],
+    ),
+    "an apostrophe of the chief": (
+        both(workers(2), {"chief": {"env": {"GREETING": "it's"}}}),
+        ["warning chief.env.GREETING: an apostrophe such as in GREETING -> remove the apostrophe"],
+    ),
+    "an apostrophe after a backslash, and other dollars": (
+        {"run": {"env": {"A": "it\\'s $HOME $(date)"}, "args": ["$(hostname)", "$x"]}},
+        [],
+    ),
+    "references": (
+        {
+            "run": {
+                "env": {"A": "$(AIP_MODEL_DIR)", "B": "pa$$word", "C": "$(A)"},
+                "args": ["--x=$(RSCTL_RUN)"],
+            }
+        },
+        [f"note {key}: {REPLACED}" for key in ("run.env.A", "run.env.B", "run.env.C", "run.args")],
+    ),
+    "a secret, whose value is not in the request": (
+        {"run": {"env": {"DB_PASSWORD": "it's pa$$word"}}},
+        [
+            "warning run.env.DB_PASSWORD: an apostrophe such as in DB_PASSWORD -> remove",
+            f"note run.env.DB_PASSWORD: {REPLACED}",
+        ],
+    ),
+    "a reference in a command": (
+        {"run": {"command": ["sh", "-c", "echo $$"], "launcher": "once"}},
+        [f"note run.command: {REPLACED}"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), TEXTS.values(), ids=TEXTS)
+def test_texts_that_vertex_ai_changes_or_refuses(
+    changes: Any, expected: list[str], tmp_path: Path
+) -> None:
+    found = findings_of(tmp_path, changes)
+    about = [f for f in found if f.code in ("env", "expansion")]
+    assert mismatches(about, expected) == []
 
 
 def test_ranks_of_ours_must_be_equally_many_beside_reducers(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
                 "region such as us-central1"
             ),
             (
-                "error targets.vertex.labels.A: 'A' is not valid in a label -> use at most 64 "
+                "error targets.vertex.labels.A: 'A' is not valid in a label -> use at most 63 "
                 "of a-z, 0-9, '_' and '-'"
             ),
             "error workers.accelerator: no machine type has 3 of l4 -> 1, 2, 4, 8",
@@ -274,10 +274,18 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "a label without a key": (
         vertex(labels={"": "x"}),
-        ["error targets.vertex.labels.: a label needs a key -> give it one"],
+        ["error targets.vertex.labels.: '' is not valid in a label -> first a letter or digit"],
+    ),
+    "a label's key that starts with a hyphen": (
+        vertex(labels={"-a": "x", "1a": "-x"}),
+        ["error targets.vertex.labels.-a: '-a' is not valid in a label -> first a letter or digit"],
+    ),
+    "more labels than fit beside rsctl's": (
+        vertex(labels={f"l{number}": "" for number in range(62)}),
+        ["error targets.vertex.labels: at most 61 labels of your own, but these are 62 -> remove"],
     ),
     "labels": (
-        vertex(labels={"rsctl-run": "x", "ok_1-a": "x" * 64, "b": "x" * 65, "c": "Über"}),
+        vertex(labels={"rsctl-run": "x", "ok_1-a": "x" * 63, "b": "x" * 64, "c": "Über"}),
         [
             (
                 "error targets.vertex.labels.rsctl-run: rsctl sets rsctl-run itself -> use "
@@ -286,11 +294,11 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             (
                 "error targets.vertex.labels.b: "
                 "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not valid in "
-                "a label -> use at most 64 of a-z, 0-9, '_' and '-'"
+                "a label -> use at most 63 of a-z, 0-9, '_' and '-'"
             ),
             (
                 "error targets.vertex.labels.c: 'Über' (in it 'Ü' is U+00DC) is not valid in a "
-                "label -> use at most 64 of a-z, 0-9, '_' and '-'"
+                "label -> use at most 63 of a-z, 0-9, '_' and '-'"
             ),
         ],
     ),

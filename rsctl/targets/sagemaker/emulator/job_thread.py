@@ -223,7 +223,8 @@ class TrainingJobThread(JobThread):
         self._record.change(**({"FinalMetricDataList": metrics} if metrics else {}))
         if self._has_started:
             self._record.change(**self._times())
-            self._resources.pools.keep(self._record)
+            if outcome.kind != "internal":
+                self._resources.pools.keep(self._record)
         self._record.end(*outcomes.FINAL_STATUS[outcome.kind], outcome.reason)
 
     def _times(self) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from rsctl.targets.sagemaker.emulator.hosts import groups_of
@@ -11,10 +12,15 @@ from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 
 
 def demand(resources: dict[str, Any], is_spot: bool) -> Counter[str]:
-    """The usage of a job, by the limits' names."""
+    """The usage of a job, by the limits' names: of preferred machines, the usage of each type.
+
+    Source: AWS, "Instance preference lists for training jobs".
+    """
     use = "for spot training job usage" if is_spot else "for training job usage"
     wanted: Counter[str] = Counter()
-    for group in groups_of(resources):
+    preferences = resources.get("InstancePreferences", [])
+    each_alone = [{**resources, "InstancePreferences": [each]} for each in preferences]
+    for group in chain.from_iterable(map(groups_of, each_alone or [resources])):
         wanted[f"{group.machine} {use}"] += group.size
     return wanted
 

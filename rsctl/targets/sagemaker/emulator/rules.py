@@ -1,8 +1,8 @@
 """Rules of CreateTrainingJob beyond the service's model, which is checked before.
 
-The rules are documented. The messages for the groups of channels, the wait for spot machines and
-missing data come from real answers; the others are invented. Requests that the service supports and
-this emulator does not are refused too, with a message that says so.
+The rules are documented. The messages for instance groups, the groups of channels, the wait for
+spot machines and missing data come from real answers; the others are invented. Requests that the
+service supports and this emulator does not are refused too, with a message that says so.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def problems(body: Body) -> Iterator[str]:
     yield from _algorithm(body["AlgorithmSpecification"], "VpcConfig" in body)
     resources, is_spot = body["ResourceConfig"], bool(body.get("EnableManagedSpotTraining"))
     yield from _machines(resources)
+    yield from _preferences(resources)
     yield from _machine_options(resources, is_spot)
     yield from _volumes(resources)
     yield from _times(body)
@@ -74,7 +75,9 @@ def _algorithm(algorithm: Body, has_vpc: bool) -> Iterator[str]:
 def _machines(resources: Body) -> Iterator[str]:
     """How many machines of which types, in one of the three ways to say it."""
     ways = ("InstanceType", "InstanceGroups", "InstancePreferences")
-    if sum(bool(resources.get(way)) for way in ways) != 1:
+    if resources.get("InstanceGroups") and {"InstanceType", "InstanceCount"} & {*resources}:
+        yield "InstanceType or InstanceCount cannot be specified with InstanceGroups"
+    elif sum(bool(resources.get(way)) for way in ways) != 1:
         yield f"ResourceConfig must have exactly one of {', '.join(ways)}."
     if resources.get("InstanceType") and not resources.get("InstanceCount"):
         yield "ResourceConfig.InstanceCount must be at least 1."
@@ -85,11 +88,25 @@ def _machines(resources: Body) -> Iterator[str]:
         yield "InstanceGroupName must be unique."
 
 
+def _preferences(resources: Body) -> Iterator[str]:
+    preferences = resources.get("InstancePreferences", [])
+    has_own = ["InstanceCount" in each for each in preferences]
+    if preferences and (any(has_own) if "InstanceCount" in resources else not all(has_own)):
+        yield "InstanceCount must be in ResourceConfig or in all InstancePreferences."
+    if len({each["InstanceType"] for each in preferences}) < len(preferences):
+        yield "An instance type can appear only once in InstancePreferences."
+
+
 def _machine_options(resources: Body, is_spot: bool) -> Iterator[str]:
     """Options that exclude each other."""
     if resources.get("KeepAlivePeriodInSeconds") and (is_spot or resources.get("InstanceGroups")):
         other = "managed spot training" if is_spot else "heterogeneous clusters"
         yield f"KeepAlivePeriodInSeconds cannot be used with {other}."
+    placement = resources.get("InstancePlacementConfig", {})
+    if placement and not all(name.startswith("ml.p6e-") for name in machine_types(resources)):
+        yield "InstancePlacementConfig is only applicable for UltraServer capacity."
+    if any(not each["InstanceCount"] for each in placement.get("PlacementSpecifications", [])):
+        yield "InstanceCount of PlacementSpecifications must be at least 1."
     if resources.get("InstancePreferences") and is_spot:
         yield "InstancePreferences cannot be used with managed spot training."
 
@@ -115,7 +132,10 @@ def _times(body: Body) -> Iterator[str]:
                 "MaxRuntimeInSeconds"
             )
     elif wait is not None:
-        yield "MaxWaitTimeInSeconds requires EnableManagedSpotTraining."
+        yield (
+            "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is "
+            "set to true"
+        )
     machines = machine_types(body["ResourceConfig"])
     if "MaxPendingTimeInSeconds" in stopping and not any(
         machine.startswith(_ACCELERATED) for machine in machines

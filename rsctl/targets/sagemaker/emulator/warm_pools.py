@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rsctl.targets.sagemaker.emulator.behaviour import Behaviour
+from rsctl.targets.sagemaker.emulator.hosts import groups_of
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 
 _KEEP = "KeepAlivePeriodInSeconds"
@@ -17,7 +18,7 @@ _OF_JOB = (
     *("RoleArn", "VpcConfig", "EnableNetworkIsolation"),
     "EnableInterContainerTrafficEncryption",
 )
-_OF_MACHINES = ("InstanceType", "InstanceCount", "VolumeKmsKeyId", "VolumeSizeInGB")
+_OF_MACHINES = ("VolumeKmsKeyId", "VolumeSizeInGB")
 
 
 @dataclass
@@ -44,8 +45,9 @@ class WarmPools:
         """
         resources = record["ResourceConfig"]
         seconds = resources.get(_KEEP, 0)
-        quota = f"{resources.get('InstanceType')} for training warm pool usage"
-        if seconds and self._behaviour.quotas.get(quota, math.inf) >= resources["InstanceCount"]:
+        machines = groups_of(resources)[0]  # instance groups have no warm pool
+        quota = f"{machines.machine} for training warm pool usage"
+        if seconds and self._behaviour.quotas.get(quota, math.inf) >= machines.size:
             now = time.monotonic()
             until = now + seconds * self._behaviour.pace
             with self._lock:
@@ -93,4 +95,4 @@ def _likeness(body: Mapping[str, Any]) -> tuple[Any, ...]:
     """The properties that must be equal for machines to be reused."""
     resources = body["ResourceConfig"]
     of_job = [body.get(name) or None for name in _OF_JOB]
-    return (*of_job, *(resources.get(name) for name in _OF_MACHINES))
+    return (*of_job, *groups_of(resources), *(resources.get(name) for name in _OF_MACHINES))

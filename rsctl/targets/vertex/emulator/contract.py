@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rsctl.targets.managed.emulator.nodes import JobNodes, Node
 from rsctl.targets.vertex.emulator.reduction_server import REDUCERS, StandIn
+from rsctl.targets.vertex.references import expanded
 
 PORT = 2222
 """The port that CLUSTER_SPEC names for every host."""
@@ -122,13 +123,17 @@ def _count(pool: dict[str, Any]) -> int:
 
 
 def _node(name: str, container: dict[str, Any], env: dict[str, str], context: JobContext) -> Node:
-    given = {variable["name"]: variable.get("value", "") for variable in container.get("env", [])}
+    whole = dict(env)
+    for variable in container.get("env", []):
+        value = expanded(variable.get("value", ""), whole)
+        whole.setdefault(variable["name"], value)
+    command = container.get("command")
     return Node(
         name=name,
         image=container["imageUri"],
-        entrypoint=container.get("command"),
-        args=container.get("args", []),
-        env={**given, **env},
+        entrypoint=None if command is None else [expanded(text, whole) for text in command],
+        args=[expanded(text, whole) for text in container.get("args", [])],
+        env=whole,
         mounts={f"/gcs/{bucket}": folder for bucket, folder in context.buckets.items()},
         hostname=_machine_name(name),
     )

@@ -161,7 +161,8 @@ class Jobs:
         self._check_call(request)
         record = self._record(request)
         if record.has_ended:
-            message = f"The job {record.shown['name']} is in state {record.state} already."
+            message = f'The CustomJob "{record.shown["name"]}" is in state {record.state}'
+            message += " and cannot be canceled."  # as of a training pipeline; not seen of a job
             raise self._emulator.refuse(400, "FAILED_PRECONDITION", message)
         self._cancel(record)
         return Reply.of({})

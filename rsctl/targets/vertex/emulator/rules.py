@@ -17,10 +17,9 @@ from rsctl.targets.vertex.proto_json import seconds, snake
 _MOST_POOLS = 4
 _MOST_PACKAGES = 100
 _LONGEST_NAME = 128
-_MOST_LABELS = 64
 _DISKS = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
-_LABEL_KEY = re.compile(r"[^\W\dA-Z_][^\WA-Z]*(-[^\WA-Z]*)*")
+_LABEL_KEY = re.compile(r"[^\WA-Z_][^\WA-Z]*(-[^\WA-Z]*)*")
 _LABEL_VALUE = re.compile(r"([^\WA-Z]|-)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACCOUNT = re.compile(r"[^@\s]+@[^@\s]+")
@@ -60,8 +59,8 @@ def problems(job: dict[str, Any], persistent: Collection[str] = ()) -> Iterator[
 
 def _labels(labels: dict[str, str]) -> Iterator[str]:
     longest = rules().most_label
-    if len(labels) > _MOST_LABELS:
-        yield f"there are more than {_MOST_LABELS} labels"
+    if len(labels) > rules().most_labels:
+        yield f"there are more than {rules().most_labels} labels"
     for key, value in labels.items():
         if not _LABEL_KEY.fullmatch(key) or len(key) > longest:
             yield f"Invalid label key: {key!r}"
@@ -89,6 +88,8 @@ def _pool(pool: dict[str, Any], is_persistent: bool) -> Iterator[str]:
         yield "Required field is not set: container_spec.image_uri"
     for name in ("containerSpec", "pythonPackageSpec"):
         yield from _variables(pool.get(name, {}).get("env", []), snake(name))
+    if sum(map(len, pool.get("containerSpec", {}).get("args", []))) >= rules().args_limit:
+        yield "container_spec.args: Container args should contain less than 100k characters"
     yield from _python_package(pool.get("pythonPackageSpec"))
     machine = pool.get("machineSpec", {})
     if machine or not is_persistent:
@@ -130,6 +131,12 @@ def _variables(env: list[dict[str, str]], spec: str) -> Iterator[str]:
             yield f"{spec}.env: {name!r} is not the name of a variable"
     if len(set(names)) < len(names):
         yield f"{spec}.env has a name twice"
+    for number, variable in enumerate(env):
+        if re.search(r"(?<!\\)'", variable.get("value", "")):
+            yield (
+                f"{spec}.env[{number}].value: Env vars cannot contain any unescaped apostrophe "
+                "character '"
+            )
 
 
 def default_disk(machine_type: str) -> str:
@@ -155,8 +162,8 @@ def _scheduling(scheduling: dict[str, Any], pools: list[dict[str, Any]]) -> Iter
     machines = [pool.get("machineSpec", {}) for pool in pools]
     has_tpu = any(has_tpus(machine) for machine in machines)
     reserved = [m.get("reservationAffinity", {}).get("reservationAffinityType") for m in machines]
-    if strategy == "FLEX_START" and any(kind in _RESERVED for kind in reserved):
-        yield "Reservations cannot be used with the strategy FLEX_START"
+    if strategy in ("FLEX_START", "SPOT") and any(kind in _RESERVED for kind in reserved):
+        yield f"Reservations cannot be used with the strategy {strategy}"
     if timeout and seconds(timeout) <= 0:
         yield "scheduling.timeout must be greater than 0"
     if "maxWaitDuration" in scheduling and strategy != "FLEX_START":
@@ -184,7 +191,11 @@ def _flex_start(machines: list[dict[str, Any]], timeout: str | None) -> Iterator
 
 def _environment(spec: dict[str, Any]) -> Iterator[str]:
     """The fields around the containers."""
-    has_nfs = any(pool.get("nfsMounts") for pool in spec.get("workerPoolSpecs", []))
+    pools = spec.get("workerPoolSpecs", [])
+    kinds = [pool.get("machineSpec", {}).get("acceleratorType") for pool in pools]
+    if spec.get("network") and any(kind in rules().no_peering for kind in kinds):
+        yield "VPC peering is not supported with these accelerators"
+    has_nfs = any(pool.get("nfsMounts") for pool in pools)
     if has_nfs and not spec.get("network") and not spec.get("pscInterfaceConfig"):
         yield "nfs_mounts need network or psc_interface_config"
     account = spec.get("serviceAccount", "")

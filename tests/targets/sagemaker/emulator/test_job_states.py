@@ -254,6 +254,38 @@ def test_machines_beyond_the_quota_are_not_kept(account: Account, behaviour: Beh
     assert "WarmPoolStatus" not in account.wait("first", "Completed")
 
 
+def test_warm_machines_of_a_preferred_type(account: Account, behaviour: Behaviour) -> None:
+    """The type that was selected is what is kept, and what the next job must be like."""
+    preferred = [
+        {"InstanceType": "ml.m5.large", "InstanceCount": 1},
+        {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1},
+    ]
+    alone = {"VolumeSizeInGB": 30, "KeepAlivePeriodInSeconds": 21600}
+    account.start("first", ResourceConfig={**alone, "InstancePreferences": preferred}).exit(
+        "algo-1"
+    )
+    assert account.wait("first", "Completed")["WarmPoolStatus"]["Status"] == "Available"
+    other = {**alone, "InstanceType": "ml.m5.xlarge", "InstanceCount": 1}
+    account.start("other", ResourceConfig=other)
+    assert account.describe("first")["WarmPoolStatus"]["Status"] == "Available"
+    account.start("same", ResourceConfig={**other, "InstanceType": "ml.m5.large"})
+    assert account.describe("first")["WarmPoolStatus"]["ReusedByJob"] == "same"
+
+
+@pytest.mark.parametrize(("is_lost", "is_kept"), [(False, True), (True, False)])
+def test_only_healthy_machines_are_kept(account: Account, is_lost: bool, is_kept: bool) -> None:
+    """Those of a job that has failed for the algorithm's or the client's fault alone
+    (train-warm-pools: "Warm pool creation").
+    """
+    warm = {**body()["ResourceConfig"], "KeepAlivePeriodInSeconds": 21600}
+    nodes = account.start(ResourceConfig=warm)
+    if is_lost:
+        account.emulator.preempt("j", "algo-1")
+    else:
+        nodes.exit("algo-1", 1)
+    assert ("WarmPoolStatus" in account.wait("j", "Failed")) == is_kept
+
+
 def test_the_emulator_ends_what_goes_on(account: Account) -> None:
     nodes = account.start()
     account.emulator.stop()

@@ -10,6 +10,7 @@ import requests
 
 from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.sagemaker.emulator import Behaviour
+from tests.fixtures import real
 from tests.targets.sagemaker.emulator.conftest import (
     IMAGE,
     ROLE,
@@ -25,6 +26,8 @@ from tests.targets.sagemaker.emulator.conftest import (
 ARN = "arn:aws:sagemaker:us-east-1:123456789012:training-job/j"
 SPOT = {"EnableManagedSpotTraining": True}
 MACHINE = body()["ResourceConfig"]
+SAID = {each["about"]: each["text"] for each in real("sagemaker_refusals")}
+"""What the service has said."""
 
 
 def algorithm(**changes: Any) -> Answer:
@@ -116,6 +119,15 @@ def test_quotas(account: Account, behaviour: Behaviour) -> None:
     account.create("two", ResourceConfig=groups(workers=1, reducers=1))
 
 
+def test_the_quota_of_each_preferred_machine_counts(account: Account, behaviour: Behaviour) -> None:
+    behaviour.quotas = {"ml.m5.xlarge for training job usage": 1}
+    preferred = [{"InstanceType": name} for name in ("ml.m5.large", "ml.m5.xlarge")]
+    wanted = machines(InstanceType=None, InstanceCount=2, InstancePreferences=preferred)
+    code, message = refused(account.sagemaker.create_training_job, **body(**wanted))
+    assert code == "ResourceLimitExceeded"
+    assert "'ml.m5.xlarge for training job usage' is 1 Instances" in message
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -143,8 +155,38 @@ def test_quotas(account: Account, behaviour: Behaviour) -> None:
         ),
         (
             machines(InstanceGroups=groups(workers=1)["InstanceGroups"]),
+            SAID["groups beside a machine type"],
+        ),
+        (
+            {"ResourceConfig": {**groups(workers=1), "InstanceCount": 1}},
+            SAID["groups beside a machine type"],
+        ),
+        (
+            machines(InstancePreferences=[{"InstanceType": "ml.m5.large"}]),
             "ResourceConfig must have exactly one of InstanceType, InstanceGroups, "
             "InstancePreferences.",
+        ),
+        (
+            machines(
+                InstanceType=None,
+                InstancePreferences=[{"InstanceType": "ml.m5.large", "InstanceCount": 1}],
+            ),
+            "InstanceCount must be in ResourceConfig or in all InstancePreferences.",
+        ),
+        (
+            machines(InstanceType=None, InstancePreferences=[{"InstanceType": "ml.m5.large"}] * 2),
+            "An instance type can appear only once in InstancePreferences.",
+        ),
+        (
+            machines(InstancePlacementConfig={"EnableMultipleJobs": True}),
+            "InstancePlacementConfig is only applicable for UltraServer capacity.",
+        ),
+        (
+            machines(
+                InstanceType="ml.p6e-gb200.36xlarge",
+                InstancePlacementConfig={"PlacementSpecifications": [{"InstanceCount": 0}]},
+            ),
+            "InstanceCount of PlacementSpecifications must be at least 1.",
         ),
         (machines(InstanceCount=0), "ResourceConfig.InstanceCount must be at least 1."),
         (machines(VolumeSizeInGB=None), "VolumeSizeInGB is required for ml.m5.large."),
@@ -167,7 +209,7 @@ def test_quotas(account: Account, behaviour: Behaviour) -> None:
         ),
         (
             stopping(MaxRuntimeInSeconds=1, MaxWaitTimeInSeconds=1),
-            "MaxWaitTimeInSeconds requires EnableManagedSpotTraining.",
+            SAID["a wait without spot"],
         ),
         (
             stopping(MaxRuntimeInSeconds=28 * 86_400 + 1),

@@ -72,6 +72,25 @@ def test_the_environment_of_a_distributed_job(project: Project, tmp_path: Path) 
     assert found["2-0"].env["WORLD_SIZE"] == "3"
 
 
+def test_references_to_variables_are_replaced(project: Project) -> None:
+    """As googleapis/python-aiplatform's samples have `--model-dir=$(AIP_MODEL_DIR)` in `args`."""
+    env = [
+        {"name": "LATE", "value": "$(MODEL)"},
+        {"name": "MODEL", "value": "$(AIP_MODEL_DIR)b"},
+        {"name": "COPY", "value": "$(MODEL) $(NOBODY) $$(MODEL) $$ $x"},
+    ]
+    args = ["--model-dir=$(AIP_MODEL_DIR)", "$(COPY)", "$(", "$(date)"]
+    base = {"baseOutputDirectory": {"outputUriPrefix": "gs://out/runs"}}
+    _, nodes = project.start(pool(command=["sh", "$(MODEL)"], args=args, env=env), **base)
+    node, model = nodes.node("workerpool0-0"), "gs://out/runs/model/"
+    copy = f"{model}b $(NOBODY) $(MODEL) $ $x"
+    assert {name: node.env[name] for name in ("LATE", "MODEL", "COPY")} == {
+        "LATE": "$(MODEL)", "MODEL": f"{model}b", "COPY": copy,
+    }  # fmt: skip
+    assert node.entrypoint == ["sh", f"{model}b"]
+    assert node.args == [f"--model-dir={model}", copy, "$(", "$(date)"]
+
+
 def test_the_environment_of_a_single_node(project: Project) -> None:
     _, nodes = project.start(pool(), {})
     env = nodes.node("workerpool0-0").env

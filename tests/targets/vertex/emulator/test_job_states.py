@@ -171,7 +171,9 @@ def test_cancelling(project: Project, behaviour: Behaviour) -> None:
     states = [e["labels"].get("ml.googleapis.com/job_state") for e in project.logs(job)]
     assert states[-2:] == ["CANCELLING", "CANCELLED"]
     again = project.session.post(f"{project.url}/{job}:cancel")
-    assert error(again)[:2] == (400, "FAILED_PRECONDITION")
+    name = project.get(job)["name"]
+    ended = f'The CustomJob "{name}" is in state JOB_STATE_CANCELLED and cannot be canceled.'
+    assert error(again)[:3] == (400, "FAILED_PRECONDITION", ended)
     behaviour.queue = 1e6
     queued = project.create(displayName="q", jobSpec={"workerPoolSpecs": [pool()]})["name"]
     queued = queued.rpartition("/")[2]

@@ -92,7 +92,7 @@ FULL = {
             pool(4, REDUCER_IMAGE)
             | {"diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}},
         ],
-        "scheduling": {"timeout": "3600s", "strategy": "SPOT", "restartJobOnWorkerRestart": True},
+        "scheduling": {"timeout": "3600s", "strategy": "STANDARD", "restartJobOnWorkerRestart": True},
         "serviceAccount": "train@p.iam.gserviceaccount.com",
         "network": "projects/123/global/networks/vpc",
         "baseOutputDirectory": {"outputUriPrefix": "gs://out/runs"},
@@ -113,7 +113,7 @@ def test_a_whole_job_comes_back_as_it_was_sent(project: Project) -> None:
         headers={"Authorization": f"Bearer {project.session.credentials.token}"},
     ).json()
     spec = by_number["jobSpec"]
-    assert spec["scheduling"]["strategy"] == 4
+    assert spec["scheduling"]["strategy"] == 3
     assert spec["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == 5
     assert spec["workerPoolSpecs"][1] == {}
     affinity = spec["workerPoolSpecs"][0]["machineSpec"]["reservationAffinity"]

@@ -71,6 +71,15 @@ TPU = gpu("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", 4)
         ({"workerPoolSpecs": [pool(env=[{"name": "A"}, {"name": "A"}])]}, "has a name twice"),
         ({"workerPoolSpecs": [pool(env=[{"name": "1A"}])]}, "'1A' is not the name of a variable"),
         (
+            {"workerPoolSpecs": [pool(env=[{"name": "A", "value": "it's"}])]},
+            "container_spec.env[0].value: Env vars cannot contain any unescaped apostrophe "
+            "character '",
+        ),
+        (
+            {"workerPoolSpecs": [pool(args=["x" * 60_000, "x" * 40_000])]},
+            "container_spec.args: Container args should contain less than 100k characters",
+        ),
+        (
             {"workerPoolSpecs": [{**pool(), "diskSpec": {"bootDiskSizeGb": 50}}]},
             "boot_disk_size_gb must be from 100 to 64000",
         ),
@@ -138,6 +147,13 @@ TPU = gpu("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", 4)
             "service_account is required with tensorboard",
         ),
         ({"workerPoolSpecs": [pool()], "network": "vpc"}, "network is not of the form"),
+        (
+            {
+                "workerPoolSpecs": [on(gpu("a3-megagpu-8g", "NVIDIA_H100_MEGA_80GB", 8))],
+                "network": "projects/1/global/networks/n",
+            },
+            "VPC peering is not supported with these accelerators",
+        ),
         ({"workerPoolSpecs": [pool()], "serviceAccount": "me"}, "is not an email address"),
         (
             {"workerPoolSpecs": [pool()], "baseOutputDirectory": {"outputUriPrefix": "/x"}},
@@ -164,7 +180,9 @@ def test_what_is_refused(project: Project, spec: dict[str, Any], message: str) -
         ({"displayName": "x" * 129}, "display_name has more than 128 characters"),
         ({"labels": {"Team": "a"}}, "Invalid label key: 'Team'"),
         ({"labels": {"team": "A B"}}, "Invalid label value of team: 'A B'"),
-        ({"labels": {"a" * 65: ""}}, "Invalid label key"),
+        ({"labels": {"a" * 64: ""}}, "Invalid label key"),
+        ({"labels": {"_a": ""}}, "Invalid label key: '_a'"),
+        ({"labels": {"a": "b" * 64}}, "Invalid label value of a"),
         ({"labels": {f"l{n}": "" for n in range(65)}}, "there are more than 64 labels"),
     ],
 )
@@ -172,6 +190,21 @@ def test_names_and_labels(project: Project, job: dict[str, Any], message: str) -
     body = {"displayName": "j", "jobSpec": {"workerPoolSpecs": [pool()]}, **job}
     status, kind, said = error(project.session.post(project.url, json=body))
     assert (status, kind, message in said) == (400, "INVALID_ARGUMENT", True)
+
+
+def test_labels_at_their_limits_pass(project: Project) -> None:
+    labels = {"a" * 63: "b" * 63, "1a": "", **{f"l{number}": "-" for number in range(62)}}
+    spec = {"workerPoolSpecs": [pool()]}
+    assert project.create(displayName="j", labels=labels, jobSpec=spec)["labels"] == labels
+
+
+def test_texts_at_their_limits_pass(project: Project) -> None:
+    env = [{"name": "A", "value": "it\\'s"}]
+    container = pool(env=env, args=["x" * 60_000, "x" * 39_999])
+    machine = gpu("a3-highgpu-8g", "NVIDIA_H100_80GB", 8)
+    spec = {"workerPoolSpecs": [{**container, "machineSpec": machine}]}
+    network = "projects/1/global/networks/n"
+    project.create(displayName="j", jobSpec={**spec, "network": network})
 
 
 def test_what_the_catalogue_does_not_know_passes(project: Project, behaviour: Behaviour) -> None:
