@@ -165,3 +165,29 @@ def test_annotations_are_for_github(
     assert summary.exists() is is_github
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     annotate_github(made_gate(), "job.yaml")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("--against main --update-baseline", "--update-baseline writes a file, and --against has"),
+        (
+            "--against main --history h",
+            "--history and --fail-on-improvement need a stored baseline",
+        ),
+        ("--against main --fail-on-improvement", "--fail-on-improvement need a stored baseline"),
+        (
+            "--rehearse",
+            "--rehearse needs --against: a rehearsal has no baseline but its other side",
+        ),
+        ("--rehearse --against main --record h", "--record keeps measurements of the cloud"),
+        ("--behaviour a=1", "--behaviour requires --rehearse"),
+        ("--rehearse-with process", "--rehearse-with requires --rehearse"),
+        ("--looks 0", "'--looks': 0 is not in the range 1<=x<=1000"),
+        ("--confirm 1001", "'--confirm': 1001 is not in the range 0<=x<=1000"),
+    ],
+)
+def test_options_that_a_gate_refuses(rsctl: Cli, words: str, why: str) -> None:
+    done = rsctl("gate", "job.yaml", *words.split())
+    assert (done.code, done.out) == (2, "")
+    assert why in " ".join(done.err.split())
