@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.images.context import BuildContext, ContextEntry, source_entries
+from rsctl.images.context import BuildContext, ContextEntry, copy_entries, source_entries
 from rsctl.images.findings import left_out_notes
 from rsctl.job.secret_names import has_secret
 
@@ -615,3 +615,21 @@ def test_a_submodule_that_is_not_initialized_is_told(tmp_path: Path, below: str)
     found = source_entries(copy / below, "")[1]
     assert [each for each in found if "submodule" in each.reason] == [(f"{prefix}a/deep", reason)]
     assert [each.severity for each in left_out_notes(found, "the image")][-1] == "warning"
+
+
+def test_a_source_is_copied_with_its_folders_links_and_modes(tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    (source / "lib" / "empty").mkdir(parents=True)
+    (source / "lib" / "a.py").write_text("1")
+    (source / "run.sh").write_text("2")
+    (source / "run.sh").chmod(0o700)
+    (source / "lib" / "b.py").symlink_to("a.py")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    copy_entries(source_entries(source, "")[0], copy)
+    found = {str(path.relative_to(copy)): path for path in copy.rglob("*")}
+    assert sorted(found) == ["lib", "lib/a.py", "lib/b.py", "lib/empty", "run.sh"]
+    assert os.readlink(found["lib/b.py"]) == "a.py"
+    modes = {name: found[name].stat().st_mode & 0o777 for name in ("lib/a.py", "run.sh")}
+    assert modes == {"lib/a.py": 0o644, "run.sh": 0o755}
+    assert [found[name].read_text() for name in ("lib/b.py", "run.sh")] == ["1", "2"]
