@@ -149,7 +149,7 @@ def test_variables_that_are_not_as_they_were(
     keep_origin("j-1", Origin(folder=str(tmp_path)))
     for before, found in (
         ({"LEVEL": "1", "API_KEY": None}, ["env.LEVEL: 1 -> 2"]),
-        ({"LEVEL": "2"}, ["env.API_KEY: not set -> (secret)"]),
+        ({"LEVEL": "2"}, ["env.API_KEY: unknown -> (secret)"]),
     ):
         Store().forget("j-1")
         add("j-1", "succeeded", spec=spec, plan={"run": "j-1", "env": before, "pools": []})

@@ -180,3 +180,13 @@ def test_the_package_of_a_request_is_found_in_it(tmp_path: Path) -> None:
     assert digest_in({"body": {"pools": [{}, {"command": command}]}}) == package.digest
     assert digest_in({"body": [f"s3://b/{package.folder}"]}) == package.digest
     assert digest_in({"body": {"image": f"a/b@sha256:{package.digest}"}}) is None
+
+
+def test_a_source_that_changes_before_it_is_written_is_named(tmp_path: Path) -> None:
+    package = make_package(make_job(tmp_path))
+    (tmp_path / "src" / "train.py").write_text("another")
+    with pytest.raises(RsctlError) as caught:
+        package.write(io.BytesIO())
+    [finding] = caught.value.findings
+    assert (finding.code, finding.path) == ("changed", "image.source")
+    assert finding.message == "files changed while the job was being submitted: train.py"
