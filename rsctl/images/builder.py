@@ -15,7 +15,7 @@ from rsctl.images.build_secrets import BuildSecrets
 from rsctl.images.builder_detection import detect_builder, require_local_images
 from rsctl.images.commands import run_streamed
 from rsctl.images.dockerfile_base import DOCKERFILE, DockerfileBase
-from rsctl.images.engine import BaseImage, EngineImage, Layer, find_base, find_image
+from rsctl.images.engine import BaseImage, EngineImage, find_base, find_image
 from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, Show, check_build
 from rsctl.images.labels import LABEL
 from rsctl.images.progress import (
@@ -26,8 +26,6 @@ from rsctl.images.progress import (
     StepwiseProgress,
 )
 from rsctl.images.recipe import Recipe
-
-__all__ = ["BUILDERS", "Builder", "EngineImage", "Layer", "select_builder"]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.images.builder import Builder, Layer, select_builder
+from rsctl.images.builder import Builder, select_builder
+from rsctl.images.engine import Layer
 from rsctl.images.events import BuildOutput, Show
 from rsctl.images.labels import make_labels
 from rsctl.images.last_build import ImageChange, changes_since_last_build, save_build

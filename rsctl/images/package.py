@@ -71,8 +71,8 @@ class Package(NamedTuple):
 
     context: BuildContext
     digest: str
-    key: str = "image.source"
-    time: int = 0
+    key: str
+    time: int
 
     @property
     def folder(self) -> str:

@@ -14,9 +14,6 @@ from typing import NamedTuple, Protocol
 
 from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, one_line, output_or_finding
 
-__all__ = ["CLASSIC", "PODMAN", "BuildKitProgress", "BuildOutputReader", "StepwiseProgress"]
-__all__ += ["BuildEvent", "BuildOutput", "BuildStep", "output_or_finding"]
-
 Clock = Callable[[], float]
 
 

@@ -304,3 +304,12 @@ def test_a_failure_outside_of_the_job_is_no_property_of_a_commit(repository: Pat
 def _interrupt(prepared: api.PreparedBench, bench: api.Bench) -> None:
     del prepared, bench
     raise KeyboardInterrupt
+
+
+def test_the_history_of_a_job_is_read_unless_the_good_commit_is_given(repository: Path) -> None:
+    (repository / "job.yaml").write_text(JOB.replace("{max_reg", "{history: none.jsonl, max_reg"))
+    assert len(api.prepare_bisect("job.yaml", good="HEAD~2").commits) == 3
+    for given in ({}, {"history": "other.jsonl"}):
+        name = given.get("history", "none.jsonl")
+        with pytest.raises(api.RsctlError, match=f"cannot read the history .*{name}"):
+            api.prepare_bisect("job.yaml", **given)

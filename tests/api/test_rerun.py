@@ -134,3 +134,26 @@ def test_a_run_that_does_not_exist() -> None:
     with pytest.raises(RsctlError, match="there is no run 'job-9'") as caught:
         prepare_rerun("job-9")
     assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_variables_that_are_not_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret is known only as such: another one is no difference."""
+    monkeypatch.setenv("API_KEY", "today")
+    (tmp_path / "train.py").touch()
+    spec = (
+        "name: j\ntarget: process\n"
+        "run: {script: train.py, launcher: once, env: {LEVEL: '2', API_KEY: '${API_KEY}'}}\n"
+    )
+    keep_origin("j-1", Origin(folder=str(tmp_path)))
+    for before, found in (
+        ({"LEVEL": "1", "API_KEY": None}, ["env.LEVEL: 1 -> 2"]),
+        ({"LEVEL": "2"}, ["env.API_KEY: unknown -> (secret)"]),
+    ):
+        Store().forget("j-1")
+        add("j-1", "succeeded", spec=spec, plan={"run": "j-1", "env": before, "pools": []})
+        messages = [finding.message for finding in prepare_rerun("j-1").findings]
+        own = ("not as it was: env.LEVEL", "not as it was: env.API_KEY")
+        assert [m for m in messages if m.startswith(own)] == [f"not as it was: {x}" for x in found]
+        assert "secrets have the values of today's environment: API_KEY" in messages

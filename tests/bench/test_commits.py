@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.commits import clean_commit, commits_between, resolve_commit
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from tests.bench.test_git_files import git
 
 
@@ -77,3 +77,11 @@ def test_commits_along_first_parents(repository: Path) -> None:
     assert [each.subject for each in found] == ["change 1", "change 2", "merge side"]
     with pytest.raises(RsctlError, match="main is not an ancestor of side"):
         commits_between(str(repository), "main", "side")
+
+
+def test_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(RsctlError) as caught:
+        clean_commit(str(repository))
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert caught.value.findings == (error("commit", "git is not installed", "install git"),)

@@ -134,3 +134,18 @@ def test_time_and_money_by_an_earlier_bench_or_by_limits(tmp_path: Path) -> None
     most = "at most 1:30:00 of sequential work (limits.timeout)"
     assert cost(None, limited).startswith(f"{runs}, {most}, at most 0.")
     assert cost(None, limited).endswith(" USD")
+
+
+@pytest.mark.parametrize(
+    ("timeout", "text"),
+    [
+        (None, ", the time is unknown before the first run"),
+        (900.0, ", at most 1:30:00 of sequential work (limits.timeout)"),
+    ],
+)
+def test_what_is_known_of_pairs_that_cost_nothing(
+    tmp_path: Path, timeout: float | None, text: str
+) -> None:
+    submissions = [cell.submission for cell in plan(tmp_path).cells]
+    shown = format_paired_cost(None, submissions, 3, timeout, is_billed=False)
+    assert shown == f"6 runs, 3 of each side in turn{text}"

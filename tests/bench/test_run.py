@@ -123,6 +123,7 @@ def test_every_cell_is_run_its_share_in_balanced_order(ledger: Path) -> None:
     assert [len(bench.runs_of(cell)) for cell in range(3)] == [2, 2, 2]
     again, observer = start(ledger.parent, repeat=1)
     assert (again.bench, observer.todo, observer.order) == (bench.bench, [0], [])
+    assert again.ended == bench.ended
     assert start(ledger.parent, repeat=3)[1].todo == [3]
 
 

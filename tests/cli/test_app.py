@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,14 +35,22 @@ def test_help_names_every_command_in_its_order(rsctl: Cli) -> None:
     assert rsctl("-h").out == done.out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(rsctl: Cli, command: str) -> None:
-    done = rsctl(command, "--help")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"Usage: rsctl {command} ")
-    for option in ("--quiet", "--no-color", "--help"):
-        assert option in done.out
-    assert all(len(line) <= 80 for line in done.out.splitlines())
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
+HELP = dict(re.findall(r"^## rsctl (.+)\n\n```text\n((?s:.+?))\n```$", REFERENCE.read_text(), re.M))
+
+
+@pytest.mark.parametrize("command", HELP)
+def test_the_help_of_a_command_is_what_the_reference_shows(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Each option with its names, its value, its range and its heading."""
+    monkeypatch.setenv("COLUMNS", "80")
+    done = rsctl(*command.split(), "--help")
+    assert (done.code, done.out, done.err) == (0, f"{HELP[command]}\n", "")
+
+
+def test_every_command_is_in_the_reference() -> None:
+    assert set(COMMANDS) <= {command.split()[0] for command in HELP}
 
 
 def test_the_help_of_a_command(rsctl: Cli) -> None:

@@ -6,9 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from rsctl.api import ImageChange, ImageResult
+from rsctl.cli import build_image
+from rsctl.findings import error, note
+from rsctl.images.engine import Layer
 
 from .conftest import Cli
 
@@ -147,3 +154,61 @@ def test_a_build_ends_with_its_command(job: str, tmp_path: Path, number: signal.
         assert building.wait() == 130
     with pytest.raises(ProcessLookupError):
         os.kill(int(words[-1]), 0)
+
+
+class FakeImage:
+    """An image whose build has a result of our choice."""
+
+    findings = (note("image", "a note"),)
+
+    def __init__(self, **result: Any) -> None:
+        known = {"tag": "team/image:1", "transport": "rsctl", "platform": None, "seconds": 61.0}
+        self.result = ImageResult(**{**known, "changes": None, **result})
+        self.asked: dict[str, Any] = {}
+
+    def prepare(self, _file: object, target: str | None, **asked: Any) -> FakeImage:
+        self.asked = {"target": target, **asked}
+        return self
+
+    def build(self, show: Callable[[object], None]) -> ImageResult:
+        show(error("build", "a step failed", "look"))
+        return self.result
+
+
+LAYERS = [Layer(1, "RUN a"), Layer(0, "ENV b"), Layer(5, "COPY c")]
+CHANGES = [ImageChange(f"f{n}", "added") for n in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ({}, "unchanged, transport rsctl"),
+        ({"built": True}, "built in 1:01, transport rsctl"),
+        ({"pushed": True, "seconds": 1.25}, "pushed in 1.2 s, transport rsctl"),
+        (
+            {"built": True, "pushed": True, "size": 2_000_000, "layers": LAYERS},
+            "built and pushed in 1:01, 2 MB in 2 layers, transport rsctl",
+        ),
+        ({"changes": []}, "unchanged, transport rsctl"),
+        (
+            {"changes": CHANGES},
+            "unchanged, transport rsctl; since the last build: f0 added, f1 added, f2 added, "
+            "f3 added, f4 added and 2 more",
+        ),
+    ],
+)
+def test_what_was_built(
+    rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch, result: dict[str, Any], words: str
+) -> None:
+    fake = FakeImage(**result)
+    monkeypatch.setattr(build_image, "prepare_image", fake.prepare)
+    done = rsctl("build-image", job)
+    assert (done.code, done.out) == (0, "team/image:1\n")
+    assert done.err == f"note: a note\nerror: a step failed\n    -> look\n{words}\n"
+    assert fake.asked == {"target": None, "push": False, "builder": "auto"}
+    shown = rsctl(
+        "build-image", job, "--push", "--builder", "podman", "-t", "process", "-o", "json"
+    )
+    assert (shown.json["tag"], shown.json["findings"][0]["message"]) == ("team/image:1", "a note")
+    assert fake.asked == {"target": "process", "push": True, "builder": "podman"}
+    assert rsctl("build-image", job, "-q").err == "error: a step failed\n    -> look\n"

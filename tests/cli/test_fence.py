@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rsctl.cli.fence import Escape
+from rsctl.cli.fence import Escape, fence_output
 from tests.cli.conftest import Cli
 
 HOSTILE = (
@@ -233,3 +234,22 @@ def test_a_file_has_what_was_printed(rsctl: Cli, tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as out:
         subprocess.run(argv, stdout=out, check=True, env={**os.environ, "CI": "true"})
     assert (tmp_path / "out").read_bytes() == b"::error::x\n"
+
+
+@pytest.mark.parametrize(("is_unbuffered", "early"), [(True, b"one\n"), (False, b"")])
+def test_an_unbuffered_stream_stays_unbuffered(
+    monkeypatch: pytest.MonkeyPatch, is_unbuffered: bool, early: bytes
+) -> None:
+    """As with PYTHONUNBUFFERED, where a CI system shows each line as it comes."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    with open(reader, "rb", buffering=0) as pipe, open(writer, "wb", buffering=0) as raw:
+        buffer = raw if is_unbuffered else io.BufferedWriter(raw)
+        own = io.TextIOWrapper(buffer, write_through=is_unbuffered)
+        monkeypatch.setattr(sys, "stdout", own)
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
+        fence_output()
+        print("one")
+        assert (pipe.read() or b"") == early
+        sys.stdout.flush()
+        assert (pipe.read() or b"") == b"one\n".removeprefix(early)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
 from rsctl.api import Run
 from rsctl.cli.fetching import fetch_after
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, warning
+from rsctl.runs.fetch.fetch import Fetched, FetchedFile, FetchProgress
 
-from .conftest import Cli
+from .conftest import Cli, MadeRun
 from .submissions import job
 
 
@@ -75,3 +77,72 @@ def test_a_download_after_a_run_that_stops_says_how_to_continue(
         "warning: some results of job-aaaaaa are missing; to continue: "
         "rsctl get job-aaaaaa './-my results'",
     ]
+
+
+def file(state: str = "fetched", **more: Any) -> FetchedFile:
+    known = {"path": "a", "size": 1_500_000, "state": state, "location": "gs://b/a"}
+    return FetchedFile(**{**known, "checksum": "c", **more})
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ([], "no files to download to out"),
+        ([file()], "out: 1 file fetched, 1.5 MB"),
+        ([file("kept")], "out: 0 files fetched, 0 bytes; 1 already existed"),
+        (
+            [file(), file(checksum=None), file(checksum=None, location="/here"), file("kept")],
+            "out: 3 files fetched, 4.5 MB; 1 already existed; 1 verified by size only",
+        ),
+    ],
+)
+def test_what_was_downloaded(
+    rsctl: Cli,
+    make_run: Callable[..., MadeRun],
+    monkeypatch: pytest.MonkeyPatch,
+    files: list[FetchedFile],
+    text: str,
+) -> None:
+    make_run().succeed(3)
+    asked: list[Any] = []
+    fetched = Fetched("out", files, [warning("x", "an odd file")], ExitCode.ENVIRONMENT)
+
+    def fetch(_run: Run, folder: str | None, on_progress: Any, **more: Any) -> Fetched:
+        on_progress(FetchProgress())
+        asked.append((folder, more))
+        return fetched
+
+    monkeypatch.setattr(Run, "fetch", fetch)
+    done = rsctl("get", "@last")
+    assert (done.code, done.out, done.err) == (3, "", f"warning: an odd file\n{text}\n")
+    words = "out --only logs --only outputs --include *.pt --include a/b --max-unpacked 2GB -o json"
+    shown = rsctl("get", "@last", *words.split()).json
+    assert list(shown) == ["run", "directory", "files", "findings"]
+    assert (shown["run"], shown["directory"], len(shown["files"])) == (
+        "job-aaaaaa",
+        "out",
+        len(files),
+    )
+    assert asked == [
+        (None, {"only": [], "include": [], "max_unpacked": None}),
+        (
+            "out",
+            {"only": ["logs", "outputs"], "include": ["*.pt", "a/b"], "max_unpacked": 2 * 10**9},
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--only", "all"], "'all' is not one of "),
+        (["--max-unpacked", "big"], "'big' is not a size"),
+    ],
+)
+def test_what_cannot_be_asked_for(
+    rsctl: Cli, make_run: Callable[..., MadeRun], words: list[str], why: str
+) -> None:
+    make_run().succeed(3)
+    done = rsctl("get", "@last", *words)
+    assert (done.code, done.out) == (2, "")
+    assert why in done.err

@@ -321,6 +321,8 @@ def test_the_history_of_a_job_file(rsctl: Cli, repository: Path) -> None:
     assert (judged.baseline, judged.exit_code) == (f"{WHERE}, last 3 commits", 0)
     with pytest.raises(api.RsctlError, match="--against and --history exclude each other"):
         api.gate("job.yaml", history=WHERE, against="HEAD")
+    with pytest.raises(api.RsctlError, match="--against and --baseline exclude each other"):
+        api.gate("job.yaml", baseline="b0", against="HEAD")
 
 
 def test_a_first_record(rsctl: Cli, repository: Path) -> None:

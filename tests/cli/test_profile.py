@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rsctl.api.profiling import SampledRank
+from rsctl.cli import profile
+from rsctl.findings import error
 from tests.cli.conftest import Cli
 from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
@@ -87,6 +91,40 @@ def test_an_ended_job_has_no_ranks(rsctl: Cli, make_run: Make) -> None:
     done = rsctl("profile", "@last")
     assert done.code == 2
     assert "job-aaaaaa has already ended: succeeded" in done.err
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_the_profiles_of_ranks(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch, has_failed: bool
+) -> None:
+    make_run().succeed(2)
+    asked: list[Any] = []
+    ranks = [
+        SampledRank(0, "worker-0", "a", 1200, 0.254, [("step", 0.5), ("load", 0.031)]),
+        SampledRank(3, "worker-1", "b", 0, 0.0, []),
+    ]
+    findings = [error("profile", "no rank 4")] * has_failed
+
+    def profiled(_run: object, *of: Any) -> Any:
+        asked.append(of)
+        return ranks, findings
+
+    monkeypatch.setattr(profile, "profile_run", profiled)
+    done = rsctl("profile", "@last")
+    assert (done.code, done.err) == ((3, "error: no rank 4\n") if has_failed else (0, ""))
+    assert done.out.splitlines() == [
+        "rank 0: 1,200 samples, 25% in torch.distributed; a",
+        "   50.0%  step",
+        "    3.1%  load",
+        "rank 3: no samples, because it slept; see where: rsctl debug job-aaaaaa",
+    ]
+    words = "--seconds 7 --rank 0 --rank 3 --replica worker-1 --folder here -o json"
+    shown = rsctl("profile", "@last", *words.split()).json
+    assert (shown["run"], [one["rank"] for one in shown["profiles"]]) == ("job-aaaaaa", [0, 3])
+    assert asked == [
+        ([], 10, Path("job-aaaaaa-profile"), []),
+        ([0, 3], 7, Path("here"), ["worker-1"]),
+    ]
 
 
 @needs_docker

@@ -182,3 +182,10 @@ def test_a_folder_that_is_gone(rsctl: Cli) -> None:
     keep_origin("job-1", Origin(folder=str(rsctl.folder / "gone")))
     done = rsctl("rerun", "job-1")
     assert (done.code, "the folder of the job no longer exists" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--detach", "--dry-run"])
+def test_results_are_only_downloaded_at_the_end(rsctl: Cli, option: str) -> None:
+    done = rsctl("rerun", "@last", "--get", "here", option)
+    assert (done.code, done.out) == (2, "")
+    assert "--get downloads results when the run ends: omit --detach and --dry-run" in done.err

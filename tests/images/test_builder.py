@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.images.builder import BUILDERS, EngineImage, Layer
+from rsctl.images.builder import BUILDERS
 from rsctl.images.context import BuildContext, ContextEntry
 from rsctl.images.dockerfile_base import DockerfileBase
-from rsctl.images.events import CheckedShow
-from rsctl.images.progress import BuildEvent, BuildOutput, BuildStep
+from rsctl.images.engine import EngineImage, Layer
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, CheckedShow
 
 from .engines import NO_IMAGE, Install, Recipe, calls, image, named
 

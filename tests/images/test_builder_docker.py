@@ -21,7 +21,7 @@ import pytest
 
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.images.builder import Builder, select_builder
-from rsctl.images.progress import BuildEvent, BuildOutput, BuildStep
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep
 from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 

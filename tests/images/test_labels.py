@@ -193,3 +193,15 @@ def test_the_spec_hash_follows_the_spec_and_not_the_secret(job: ReadJob) -> None
 
     assert spec("run.env.TOKEN=a") == spec("run.env.TOKEN=b") == spec()
     assert spec("workers.count=2") != spec()
+
+
+def test_a_submodule_that_is_not_checked_out_has_no_changes(
+    job: ReadJob, repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    inner = make_repository(tmp_path_factory.mktemp("parent") / "inner")
+    git(repository, "submodule", "--quiet", "add", str(inner), "lib")
+    git(repository, "add", "--all")
+    git(repository, "commit", "-q", "-m", "two")
+    assert not revision(job).endswith("-dirty")
+    git(repository, "submodule", "--quiet", "deinit", "lib")
+    assert len(revision(job)) == 40

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import RsctlError
+from rsctl.findings import RsctlError, error, note
 from rsctl.images import runtime_files
 from rsctl.images.package import (
     LOADER,
@@ -152,13 +152,15 @@ def test_the_loader_is_what_sagemaker_takes_as_one_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["vertex", "sagemaker"])
 def test_what_a_plan_says(tmp_path: Path, target: str) -> None:
     [reported] = package_findings(make_job(tmp_path), target)
-    assert (reported.severity, reported.path) == ("note", "image.uri")
+    message = "the image is used without changes: it must have Python 3.10 or newer, as python3"
+    assert reported == note("image", message, None, "image.uri")
     [_, missing] = package_findings(make_job(tmp_path, targets={}), target)
     scheme = {"vertex": "gs", "sagemaker": "s3"}[target]
-    assert (missing.severity, missing.path, missing.remedy) == (
-        "error",
-        f"targets.{target}.staging",
+    assert missing == error(
+        "staging",
+        "rsctl delivers image.source through a bucket if the image is used without changes",
         f"set targets.{target}.staging: {scheme}://BUCKET/FOLDER",
+        f"targets.{target}.staging",
     )
 
 
@@ -178,3 +180,13 @@ def test_the_package_of_a_request_is_found_in_it(tmp_path: Path) -> None:
     assert digest_in({"body": {"pools": [{}, {"command": command}]}}) == package.digest
     assert digest_in({"body": [f"s3://b/{package.folder}"]}) == package.digest
     assert digest_in({"body": {"image": f"a/b@sha256:{package.digest}"}}) is None
+
+
+def test_a_source_that_changes_before_it_is_written_is_named(tmp_path: Path) -> None:
+    package = make_package(make_job(tmp_path))
+    (tmp_path / "src" / "train.py").write_text("another")
+    with pytest.raises(RsctlError) as caught:
+        package.write(io.BytesIO())
+    [finding] = caught.value.findings
+    assert (finding.code, finding.path) == ("changed", "image.source")
+    assert finding.message == "files changed while the job was being submitted: train.py"

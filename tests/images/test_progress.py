@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import Finding
+from rsctl.images.events import BuildEvent, BuildOutput
 from rsctl.images.progress import (
     CLASSIC,
     PODMAN,
-    BuildEvent,
     BuildKitProgress,
-    BuildOutput,
     BuildOutputReader,
     StepwiseProgress,
 )

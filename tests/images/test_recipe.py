@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError
+from rsctl.images import recipe
 from rsctl.images.findings import recipe_of
 from rsctl.images.recipe import Recipe, make_recipe
 
@@ -226,3 +227,13 @@ def test_the_context_has_the_recipe_the_launcher_the_runtime_and_the_source(
         assert {tar.getmember(name).mode for name in ("rsctl-launch", "rsctl-python")} == {0o755}
     for name in ("rsctl-launch", "rsctl-python"):
         assert subprocess.run(["sh", "-n"], input=files[name], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("transport", "has_core"), [("rsctl", True), ("none", False)])
+def test_the_compiled_core_goes_into_images_with_its_transport(
+    job: ReadJob, monkeypatch: pytest.MonkeyPatch, transport: str, has_core: bool
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(recipe, "runtime_entries", lambda _, has_core: asked.append(has_core) or [])
+    recipe_of(job(f"base: base\n  transport: {transport}"), "process")
+    assert asked == [has_core]

@@ -88,11 +88,17 @@ def test_a_helper_that_knows_nothing(
     assert stored_login(PLACE) is None
 
 
-def test_a_helper_is_a_name_and_no_path(bare_home: Path, tmp_path: Path) -> None:
-    script = tmp_path / "docker-credential-x"
+@pytest.mark.parametrize("start", ["../../..{}/", "x/../"])
+def test_a_helper_is_a_name_and_no_path(
+    bare_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
+    """Not even a path that leads through a folder of the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docker-credential-x").mkdir()
+    script = tmp_path / "script"
     write(script, '#!/bin/sh\necho \'{"Username": "a", "Secret": "b"}\'\n')
     script.chmod(0o700)
-    config = {"credsStore": f"../../..{tmp_path}/docker-credential-x"}
+    config = {"credsStore": f"{start.format(tmp_path)}script"}
     write(bare_home / ".docker" / "config.json", config)
     assert stored_login(PLACE) is None
 

@@ -11,6 +11,7 @@ from google.protobuf import json_format
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.images.remote.builders import remote_builder
+from rsctl.images.remote.log import BuildLog
 from rsctl.job.document import read
 from rsctl.job.job import Job
 from rsctl.targets.sagemaker import builder_request as codebuild_request
@@ -159,3 +160,23 @@ def test_no_cloud_gets_the_secrets_of_a_build(job: Callable[[str], Job]) -> None
             remote_builder(job(of_image), target, Endpoints.of_environment())
         [finding] = caught.value.findings
         assert (finding.code, finding.path) == ("unsupported", "image.secrets")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "ends"),
+    [
+        ([b"a\nDONE"], True),
+        ([b"a\nDONE\n\n  \n"], True),
+        ([b"a\n", b"ERR", b"OR: build"], True),
+        ([b"DONE\nb"], False),
+        ([b"DONE\nb\n"], False),
+        ([b"DONE\n", b"  "], True),
+        ([], False),
+    ],
+)
+def test_the_last_line_of_a_log_ends_a_build(blocks: list[bytes], ends: bool) -> None:
+    """Whether it has a line break yet, and whatever blanks follow."""
+    log = BuildLog(lambda _: None)
+    for block in blocks:
+        log.feed(block)
+    assert log.ends_with(("DONE", "ERROR")) is ends
