@@ -47,7 +47,7 @@ class Threshold(NamedTuple):
         return self.limit(ALPHA, is_relative=True)
 
     def limit(self, alpha: float, is_relative: bool) -> float:
-        """The deviation that one further commit exceeds with probability alpha (Student's t)."""
+        """The deviation that one further commit exceeds with probability alpha, by Student's t."""
         size = self.level if is_relative else 1.0
         return student_t(1 - alpha, self.commits - 1) * self.deviation / size
 

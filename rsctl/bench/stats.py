@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from itertools import zip_longest
-from random import Random
 from statistics import NormalDist, median
 from statistics import fmean as _fmean
 from statistics import stdev as _stdev
@@ -26,7 +25,7 @@ LEVEL = 0.90
 
 _TOLERANCE = 1e-9
 _POWER = 0.8
-_ROWS, _SEED = 400, 1
+_ROWS, _COLUMNS, _ITERATIONS = 512, 5, 60
 _FEW = 1_000
 """Exchanges below alpha up to which their number matters."""
 
@@ -254,10 +253,17 @@ def student_t(probability: float, degrees: int) -> float:
 
 @lru_cache(maxsize=1)
 def _deviates() -> list[tuple[float, ...]]:
-    """Rows of normal deviates, each column of which has each quantile once."""
-    random = Random(_SEED)  # noqa: S311 - statistics
-    quantiles = [_NORMAL.inv_cdf((index + 0.5) / _ROWS) for index in range(_ROWS)]
-    return list(zip(*(random.sample(quantiles, _ROWS) for _ in range(5)), strict=True))
+    """Rows of normal deviates, by a lattice that fills their space evenly (an R-sequence)."""
+    ratio = 2.0
+    for _ in range(_ITERATIONS):
+        ratio = (1 + ratio) ** (1 / (_COLUMNS + 1))
+    return [
+        tuple(
+            _NORMAL.inv_cdf((0.5 + row / ratio**column) % 1 or 0.5)
+            for column in range(1, _COLUMNS + 1)
+        )
+        for row in range(1, _ROWS + 1)
+    ]
 
 
 def _for_effect(cells: Sequence[CellSides], is_relative: bool) -> Sides:
