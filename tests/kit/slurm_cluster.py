@@ -224,7 +224,9 @@ def slurm_cluster(version: str = "24.11", **settings: str) -> Iterator[SlurmClus
     options = [word for mount in mounts for word in ("--volume", mount)]
     options += [word for key, value in settings.items() for word in ("--env", f"{key}={value}")]
     start = f"chmod a+x /root; exec {ROOT}/tests/kit/slurm/start {version}"
-    words = ["--init", "--name", cluster.name, "--hostname", "ctl", *options, image(version)]
+    # Slurm binds the tasks of another user to processors.
+    words = ["--init", "--cap-add", "SYS_NICE", "--name", cluster.name, "--hostname", "ctl"]
+    words += [*options, image(version)]
     try:
         _start([*words, "bash", "-c", start], cluster.name)
         cluster.use_commands()
