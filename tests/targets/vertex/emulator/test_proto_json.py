@@ -92,7 +92,11 @@ FULL = {
             pool(4, REDUCER_IMAGE)
             | {"diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}},
         ],
-        "scheduling": {"timeout": "3600s", "strategy": "STANDARD", "restartJobOnWorkerRestart": True},
+        "scheduling": {
+            "timeout": "3600s",
+            "strategy": "STANDARD",
+            "restartJobOnWorkerRestart": True,
+        },
         "serviceAccount": "train@p.iam.gserviceaccount.com",
         "network": "projects/123/global/networks/vpc",
         "baseOutputDirectory": {"outputUriPrefix": "gs://out/runs"},
