@@ -24,7 +24,7 @@ JOB = """\
 name: dear
 workers: {count: 1, machine: n1-standard-4}
 image: {base: "rsctl-test-base:1", source: src}
-run: {command: [bash, -c, 'echo "pid $$"; sleep 600'], launcher: once}
+run: {command: [bash, -c, 'echo "pid $BASHPID"; sleep 600'], launcher: once}
 limits: {cost: 2 USD}
 """
 

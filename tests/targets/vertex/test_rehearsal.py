@@ -99,7 +99,7 @@ def test_a_job_that_crashes_again_and_again_is_ended(rsctl: Rsctl) -> None:
     """Vertex AI itself would start it 23 times."""
     job = rsctl.write_job(
         image={"base": "rsctl-test-base:1"},
-        bash="echo here; kill -SEGV $$",
+        bash="echo here; kill -SEGV $BASHPID",
         workers={"count": 2},
         limits={"restarts": 1},
     )
