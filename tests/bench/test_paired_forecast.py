@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.paired import block_numbers
@@ -149,3 +151,24 @@ def test_what_is_known_of_pairs_that_cost_nothing(
     submissions = [cell.submission for cell in plan(tmp_path).cells]
     shown = format_paired_cost(None, submissions, 3, timeout, is_billed=False)
     assert shown == f"6 runs, 3 of each side in turn{text}"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, None),
+        ({"goal": "min"}, "its goal is min, but the baseline's is max"),
+        ({"goal": None}, None),
+        ({"values": [None] * 4}, "the candidate has no data for it: it is not logged"),
+        (
+            {"values": [None] * 4, "reasons": ["a", "b", "c", "d"]},
+            "the candidate has no data for it: a; b; c",
+        ),
+        ({"name": "other"}, "the candidate has no data for it: it is not logged"),
+    ],
+)
+def test_why_pairs_of_a_metric_are_not_judged(change: dict[str, Any], reason: str | None) -> None:
+    results = known()
+    results.candidate.series[0] = replace(results.candidate.series[0], **change)
+    [check] = evaluate_pairs(results, FLOORS).checks
+    assert (check.reason if check.verdict is Verdict.NO_DATA else None) == reason

@@ -11,6 +11,7 @@ from rsctl.cli.error_events import errors_as_events
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
 
+from .conftest import Cli
 from .test_runs import Make
 
 PROBLEM = error("quota", "no quota", "ask for more")
@@ -62,3 +63,15 @@ def test_text_has_no_events(capsys: pytest.CaptureFixture[str]) -> None:
     with errors_as_events("json"):
         pass
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "words", ["status nope", "bench status nope", "catalog --region mars", "history none.jsonl"]
+)
+def test_a_command_that_prints_one_document_prints_its_error_too(rsctl: Cli, words: str) -> None:
+    done = rsctl(*words.split(), "-o", "json")
+    assert (done.code, list(done.json)) == (2, ["findings"])
+    [finding] = done.json["findings"]
+    assert finding["severity"] == "error"
+    assert finding["message"] in done.err
+    assert rsctl(*words.split()).out == ""

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import Finding
-from rsctl.images.findings import recipe_of
+from rsctl.findings import Finding, note
+from rsctl.images import findings
+from rsctl.images.context import LeftOut
+from rsctl.images.findings import left_out_notes, recipe_of
+from rsctl.images.gitignore import NAMED
+from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 
 from .conftest import ReadJob
 
@@ -189,3 +193,61 @@ def test_packages_that_no_key_installs(
     found = [f for f in recipe_of(made, "compose")[1] if f.code == "requirement"]
     assert [(f.severity, f.path) for f in found] == [("note", "image.python")] * bool(remedy)
     assert all(str(remedy) in str(f.remedy) for f in found)
+
+
+def test_what_is_left_out_has_a_note_for_each_reason() -> None:
+    """With what helps: a rule of the user's own needs another remedy than a rule of rsctl."""
+    left = [LeftOut(f"f{n}", "generated") for n in range(7)]
+    left += [LeftOut("a", NAMED), LeftOut("lib", EMPTY_SUBMODULE)]
+    generated, named, submodule = left_out_notes(left, "the image")
+    assert generated == note(
+        "left-out",
+        "not in the image: f0, f1, f2, f3, f4 and 2 more (generated)",
+        "to include it, write !PATH in .dockerignore",
+        "image.source",
+    )
+    assert (named.code, named.severity) == ("left-out", "note")
+    assert named.message == f"not in the image: a ({NAMED})"
+    assert named.remedy != generated.remedy
+    assert (submodule.code, submodule.severity, submodule.path) == (
+        "submodule", "warning", "image.source",
+    )  # fmt: skip
+    assert "git submodule update --init" in (submodule.remedy or "")
+    [other] = left_out_notes(left[:1], "there", "do it", "run.package")
+    assert other == note("left-out", "not in there: f0 (generated)", "do it", "run.package")
+
+
+@pytest.mark.parametrize(
+    ("transport", "is_compiled", "is_noted"),
+    [("rsctl", False, True), ("rsctl", True, False), ("none", False, False)],
+)
+def test_an_image_without_the_compiled_core(
+    job: ReadJob,
+    monkeypatch: pytest.MonkeyPatch,
+    transport: str,
+    is_compiled: bool,
+    is_noted: bool,
+) -> None:
+    monkeypatch.setattr(findings, "has_compiled_core", lambda: is_compiled)
+    _, found = recipe_of(job(f"base: base\n  transport: {transport}"), "process")
+    noted = [finding for finding in found if finding.code == "core"]
+    assert [(finding.severity, finding.path) for finding in noted] == (
+        [("note", "image.transport")] * is_noted
+    )
+
+
+def test_findings_of_a_dockerfile_point_at_its_lines(job: ReadJob, tmp_path: Path) -> None:
+    lines = (
+        "FROM base\nENV HF_TOKEN=hunter2\n# ENV HF_TOKEN=hunter2\n"
+        'RUN --mount=type=ssh true\nENTRYPOINT ["a"]\n'
+    )
+    (tmp_path / "Dockerfile").write_text(lines)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    place = str(tmp_path / "Dockerfile")
+    shown = [(f.code, f.severity, f.line, f.column) for f in found if f.file == place]
+    assert shown == [
+        ("secret", "warning", 2, 1),
+        ("build-secret", "warning", 4, 1),
+        ("entrypoint-replaced", "note", 5, 1),
+    ]
+    assert {f.path for f in found if f.file == place} == {"image.dockerfile"}

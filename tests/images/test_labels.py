@@ -205,3 +205,23 @@ def test_a_submodule_that_is_not_checked_out_has_no_changes(
     assert not revision(job).endswith("-dirty")
     git(repository, "submodule", "--quiet", "deinit", "lib")
     assert len(revision(job)) == 40
+
+
+def test_a_commit_whose_branch_is_packed(job: ReadJob, repository: Path) -> None:
+    (repository / ".git" / "info" / "exclude").write_text("*\n")
+    loose = revision(job)
+    git(repository, "pack-refs", "--all", "--prune")
+    assert revision(job) == loose
+
+
+def test_variables_of_git(job: ReadJob, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of its configuration count, such as safe.directory; others name another repository."""
+    (repository / ".git" / "info" / "exclude").write_text("*\n")
+    (repository / "README").chmod(0o755)
+    assert revision(job).endswith("-dirty")
+    settings = {"COUNT": "1", "KEY_0": "core.fileMode", "VALUE_0": "false"}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.setenv(name, "/nowhere")
+    assert len(revision(job)) == 40
