@@ -14,6 +14,8 @@ from rsctl.job.units import Accelerator
 from rsctl.target_info import TargetInfo, import_object
 
 HOUR = 3600.0
+ROUNDED = 1e-6
+"""Dollars that a rounding error may be."""
 
 
 class Billing(NamedTuple):
@@ -68,7 +70,8 @@ class PlanCost(msgspec.Struct, kw_only=True, frozen=True):
         """Whether its running time is exactly the time that `limit` pays for, to the second."""
         if self.limit is None or self.most is None or self.per_hour is None:
             return False
-        return 0 <= self.limit - self.most <= self.starts * self.per_hour / HOUR
+        of_a_second = self.starts * self.per_hour / HOUR
+        return -ROUNDED <= self.limit - self.most <= of_a_second + ROUNDED
 
 
 class BilledNodes(Protocol):

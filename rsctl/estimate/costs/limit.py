@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from rsctl.estimate.costs.billing import HOUR, BilledNodes, Billing, PlanCost, plan_cost
+from rsctl.estimate.costs.billing import HOUR, ROUNDED, BilledNodes, Billing, PlanCost, plan_cost
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job, Limits
 from rsctl.job.units import Duration
@@ -58,7 +58,7 @@ def cost_findings(cost: PlanCost) -> Iterator[Finding]:
             f"{dollars(cost.per_hour)} per hour"
         )
         yield error("cost", message, _CHEAPER, _KEY)
-    elif cost.most > cost.limit:
+    elif cost.most > cost.limit + ROUNDED:
         yield error("cost", _too_dear(cost, cost.limit), _remedy(cost, cost.limit), _KEY)
     else:
         each = f"each of {cost.starts} starts" if cost.starts > 1 else "the job"

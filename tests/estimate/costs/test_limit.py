@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -18,6 +18,9 @@ from rsctl.job.units import Duration, Money
 
 WEEK = 604800.0
 PER_HOUR = {"n1-standard-4": 10.0, "n1-standard-8": 0.0, "n1-standard-16": 0.7}
+ONE_START: Any = {
+    **{"machine": "n1-standard-16", "retries": 0, "grace": 0.0, "is_for_each_start": False},
+}
 
 
 class Pool(msgspec.Struct):
@@ -56,6 +59,8 @@ def timeout(limit: float, billing: Billing, pool: Pool = Pool(), **limits: objec
     grace=st.sampled_from([0.0, 120.0]),
     is_for_each_start=st.booleans(),
 )
+@example(limit=7.0, nodes=6, **ONE_START)  # whole seconds, but for rounding errors
+@example(limit=0.7 / 6, nodes=1, **ONE_START)
 def test_the_limit_pays_for_the_time_and_for_no_second_more(
     limit: float, nodes: int, machine: str, retries: int, grace: float, is_for_each_start: bool
 ) -> None:
@@ -78,6 +83,7 @@ def test_the_limit_pays_for_the_time_and_for_no_second_more(
     assert cost.most == pytest.approx(a_second * (seconds + grace), abs=1e-5)
     assert limit - a_second - 1e-6 < cost.most <= limit + 1e-6
     assert cost.ends_at_limit
+    assert [finding.severity for finding in cost_findings(cost)] == ["note"]
 
 
 def test_the_time_is_set_from_a_minute_on_and_below_the_cloud_s_own() -> None:
