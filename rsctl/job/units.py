@@ -160,17 +160,18 @@ class Regex(str):
         """Raises ValueError if the text does not compile, has no group, or is very long."""
         if len(text) > _LONGEST_REGEX:
             raise ValueError(f"a regular expression of at most {_LONGEST_REGEX} characters")
+        regex = cls(text)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                compiled = re.compile(text)
+                compiled = re.compile(regex)  # `re` keeps it for those who compile it again
         except (re.error, RecursionError, OverflowError) as problem:
             raise ValueError("a regular expression", str(problem)) from None
         if not compiled.groups:
             raise ValueError(cls.expected, "it has no group in ( ) for the number")
         if compiled.groups == 1 and "step" in compiled.groupindex:
             raise ValueError(cls.expected, "its only group is the step; add one for the number")
-        return cls(text)
+        return regex
 
 
 class Warmup(str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -40,3 +41,15 @@ def test_a_metric_without_a_regex(read_text: Any) -> None:
     job = "name: j\nrun: {module: x}\nwatch: {bad: {metric: loss, when: nan}}\n"
     assert not read_text(job).findings
     assert not read_text(job + "metrics: {loss: {goal: min}}\n").findings
+
+
+def test_a_regex_that_python_warns_of(read_text: Any) -> None:
+    rules = {"bad": {"metric": "loss", "when": "nan"}}
+    metrics = {"loss": {"regex": r"[[(]a(\d+)"}}
+    job = {"name": "j", "run": {"command": ["x"]}, "watch": rules, "metrics": metrics}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = read_text(
+            yaml.dump({**job, "metrics": {"loss": {"regex": r"[[(]a(\d+)"}}})
+        ).findings
+    assert [finding.code for finding in found] == ["watch"]
