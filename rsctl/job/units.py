@@ -164,7 +164,7 @@ class Regex(str):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                compiled = re.compile(regex)  # `re` keeps it for those who compile it again
+                compiled = re.compile(regex)  # `re` keeps it for callers that compile it again
         except (re.error, RecursionError, OverflowError) as problem:
             raise ValueError("a regular expression", str(problem)) from None
         if not compiled.groups:

@@ -139,7 +139,7 @@ def test_a_run_that_does_not_exist() -> None:
 def test_variables_that_are_not_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A secret is known only as such: another one is no difference."""
+    """A run stores no value of a secret, so another value makes no difference."""
     monkeypatch.setenv("API_KEY", "today")
     (tmp_path / "train.py").touch()
     spec = (

@@ -123,7 +123,7 @@ def test_a_regression_that_commits_show_themselves_is_inconclusive() -> None:
 
 
 def test_the_checks_and_looks_of_a_gate_share_the_error_of_the_limit() -> None:
-    """A commit that is worse than nine in ten of others is a regression by one check alone."""
+    """The commit regresses if it has one check; with ten checks or looks it is inconclusive."""
     levels = [100.0, 104.0, 96.0, 102.0, 98.0, 103.0, 97.0, 101.0, 99.0, 100.5]
     found = window([record(n, [level] * 3) for n, level in enumerate(levels)])
     now = candidate([93.0, 93.1, 93.2, 93.3, 93.4])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.images.context import BuildContext, source_entries
 from rsctl.job.document import read
 from rsctl.job.job import Job
 
@@ -49,3 +50,23 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         return folder
 
     return put
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A source with modules, a shell script, a link and an empty folder."""
+    folder = tmp_path / "source"
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "train.py").write_text("print()\n")
+    (folder / "pkg" / "a.py").write_text("A = 1\n")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("pkg/a.py")
+    (folder / "empty").mkdir()
+    return folder
+
+
+def context(source: Path) -> BuildContext:
+    """What a build gets of a source."""
+    entries, left_out = source_entries(source, "source/")
+    return BuildContext(entries, left_out)

@@ -125,7 +125,7 @@ EXCEPTION_KINDS = (
         "package-versions",
         r"^(?:(?:[\w.]{1,60}\.Module)?AttributeError: (?:partially initialized )?"
         r"[^\n]{1,120} has no attribute|AttributeError: [A-Z][A-Z\d_]{1,60}(?:$|\. Did you mean)"
-        r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|missing \d|takes |got multiple)"
+        r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|takes |got multiple)"
         r"|(?:Import|ModuleNotFound)Error: )",
         "code uses a name that does not exist, or calls a function with other arguments than it "
         "takes",

@@ -369,12 +369,15 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             else:
                 message = _whole_text(message, lines[number + 1 : number + 1 + _MOST_LINES])
             text = _short(f"{kind}: {message}" if message else kind)
-            raiser = frames[-1][0] if frames else ""
-            position, advice = _position(frames), find_advice(message)
-            is_of_data = any(_FETCHES in path for path, _, _ in frames)
-            is_importing = _is_importing(frames)
             found.append(
-                Raised(text, position, False, False, raiser, advice, is_of_data, is_importing)
+                Raised(
+                    text,
+                    _position(frames),
+                    raiser=frames[-1][0] if frames else "",
+                    advice=find_advice(message),
+                    is_of_data=any(_FETCHES in path for path, _, _ in frames),
+                    is_importing=_is_importing(frames),
+                )
             )
             inside, frames = False, []
     return found
