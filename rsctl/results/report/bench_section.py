@@ -21,6 +21,7 @@ from rsctl.results.report.charts import counted
 from rsctl.results.report.html import Child, element, facts, paragraph, preformatted, table
 from rsctl.results.report.page import Page
 from rsctl.results.report.result_section import card, state_mark, with_unit
+from rsctl.runs.cost import is_billed
 from rsctl.runs.stream.formatting import format_number
 
 FAILURES = 10
@@ -60,9 +61,8 @@ def add_bench(page: Page, data: BenchData) -> None:
 
 
 def _cards(data: BenchData, names: Sequence[str]) -> Child:
-    """The state, the cost, and of each metric with a goal the best cell."""
+    """The state, the cost if runs are billed, and of each metric with a goal the best cell."""
     bench = data.bench
-    known, why = _cost(data)
     cards = [
         card("state", state_mark(bench.state.value), None),
         card(
@@ -70,8 +70,9 @@ def _cards(data: BenchData, names: Sequence[str]) -> Child:
             f"{done(bench)} of {len(bench.cells) * bench.repeat}",
             f"succeeded, in {counted(len(bench.cells), 'cell')}",
         ),
-        card("cost", known, why),
     ]
+    if any(map(is_billed, data.runs.values())):
+        cards.append(card("cost", *_cost(data)))
     for name in names:
         unit, goal = data.about(name)
         medians = {

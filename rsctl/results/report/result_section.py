@@ -10,6 +10,7 @@ from rsctl.bench.samples import Sample
 from rsctl.results.report.charts import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Child, Markup, details, element, join, paragraph, table
+from rsctl.runs.cost import is_billed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import MetricEvent, now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
@@ -36,19 +37,17 @@ def cost_text(cost: tuple[float | None, str | None]) -> str:
 
 
 def result_cards(data: RunData) -> Markup:
-    """The state, how long it took, its cost, and the last and the best value of each metric."""
+    """The state, the time, the cost if it is billed, and each metric's last and best value."""
     run = data.run
     took = "unknown"
     with suppress(ValueError):  # a time that is not one
         took = format_duration(seconds_between(run.created, run.ended or now()))
     of = "since the submission" if run.ended is None else "from the submission to the end"
     why = run.reason or (f"exit code {run.exit_code}" if run.exit_code is not None else None)
-    cost = f"{data.cost[0]:,.2f} USD" if data.cost[0] is not None else None
-    cards = [
-        card("state", state_mark(run.state.value), why),
-        card("time", took, of),
-        card("cost", cost or "unknown", data.cost[1] or "from the catalogue's prices"),
-    ]
+    cards = [card("state", state_mark(run.state.value), why), card("time", took, of)]
+    if is_billed(run):
+        cost = f"{data.cost[0]:,.2f} USD" if data.cost[0] is not None else "unknown"
+        cards.append(card("cost", cost, data.cost[1] or "from the catalogue's prices"))
     for name in data.logged()[:CARDS]:
         headline = data.headlines.get(name, ())
         if headline:

@@ -58,7 +58,6 @@ def test_a_run_opens_with_its_results(rsctl: Cli, make_run: Make) -> None:
     assert cards(page) == {
         "state": ["succeeded", "exit code 0"],
         "time": ["0:30", "from the submission to the end"],
-        "cost": ["unknown", "your own machines have no price"],
         "loss": ["1 nats", "last value, at step 2; best 0.5 at step 1"],
     }
     headings = re.findall(r"<h3>([^<]*)", page)
@@ -67,6 +66,22 @@ def test_a_run_opens_with_its_results(rsctl: Cli, make_run: Make) -> None:
         *("Gradients", "Stragglers", "Origin"),
     ]
     assert page.index("loss over steps") < page.index(">submitted<")
+
+
+@pytest.mark.parametrize(
+    ("plan", "cost"),
+    [
+        ({"cost": {"per_hour": 3600.0, "seconds": 60.0, "spot": False}},
+         ["29.00 USD", "from the catalogue's prices"]),
+        ({"cost": {"per_hour": None, "seconds": 60.0, "spot": False, "unknown": "no price"}},
+         ["unknown", "no price"]),
+    ],
+)  # fmt: skip
+def test_a_run_that_is_billed_opens_with_its_cost(
+    rsctl: Cli, make_run: Make, plan: dict[str, object], cost: list[str]
+) -> None:
+    make_run(target="vertex", **plan).succeed(30)
+    assert cards(text_of(rsctl, "@last"))["cost"] == cost
 
 
 def test_runs_share_one_chart(rsctl: Cli, make_run: Make) -> None:
