@@ -19,7 +19,7 @@ from rsctl.results.report.run_section import named_parts, run_facts
 from rsctl.runs.records import Replica
 from rsctl.runs.stream.formatting import format_number
 from rsctl.ui.live_page import LivePage
-from rsctl.ui.shell import address, button, page, part
+from rsctl.ui.shell import address, button, finding_texts, page, part
 
 TILES = 512
 """Replicas with a tile at most."""
@@ -165,9 +165,8 @@ def _waiting(run: Run) -> Markup:
 def _outdated(findings: Sequence[Finding]) -> Markup:
     if not findings:
         return Markup()
-    texts = [f"{f.message}{f' → {f.remedy}' if f.remedy else ''}" for f in findings]
     title = paragraph(element("strong", "This page may be out of date"))
-    return element("div", title, items(texts), class_="warning")
+    return element("div", title, items(finding_texts(findings)), class_="warning")
 
 
 def _tiles(data: RunData) -> Markup:
