@@ -245,10 +245,8 @@ class _Window(NamedTuple):
 
 def _windows(store: Store, run: str, end: SlotEnd) -> list[_Window]:
     query = "SELECT replica, value, rowid, time FROM metrics WHERE run=? AND name=? ORDER BY rowid"
-    with store.transaction() as db:
-        rows = db.execute(query, (run, SLOT_MARK)).fetchall()
     stored: dict[str, dict[float, tuple[int, str]]] = {}
-    for replica, value, row, time in rows:
+    for replica, value, row, time in store.rows(query, run, SLOT_MARK):
         stored.setdefault(replica, {}).setdefault(value, (row, time))
     found = []
     for worker, mark in end.ended.items():

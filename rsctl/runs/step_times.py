@@ -42,8 +42,7 @@ def reported_steps(line: LogEvent) -> StepPart | None:
 def keep_steps(store: Store, run: str, part: StepPart) -> None:
     """Record a part; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(part).decode()
-    with store.transaction() as db:
-        db.execute("INSERT OR REPLACE INTO step_times VALUES (?, ?, ?)", (run, part.part, text))
+    store.write("INSERT OR REPLACE INTO step_times VALUES (?, ?, ?)", run, part.part, text)
 
 
 def steps_of(store: Store, run: str) -> StepRecord | None:
@@ -51,9 +50,7 @@ def steps_of(store: Store, run: str) -> StepRecord | None:
 
     Raises StoreError.
     """
-    query = "SELECT record FROM step_times WHERE run=? ORDER BY part"
-    with store.transaction() as db:
-        rows = db.execute(query, (run,)).fetchall()
+    rows = store.rows("SELECT record FROM step_times WHERE run=? ORDER BY part", run)
     return whole_record([msgspec.json.decode(text, type=StepPart) for (text,) in rows])
 
 

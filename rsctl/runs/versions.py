@@ -34,12 +34,10 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
 def keep_versions(store: Store, run: str, replica: str, versions: dict[str, str]) -> None:
     """Record a replica's versions and machine; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(versions).decode()
-    with store.transaction() as db:
-        db.execute("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", (run, replica, text))
+    store.write("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", run, replica, text)
 
 
 def versions_of(store: Store, run: str) -> dict[str, dict[str, str]]:
     """The versions and machine of each replica. Raises StoreError."""
-    with store.transaction() as db:
-        rows = db.execute("SELECT replica, versions FROM versions WHERE run=?", (run,)).fetchall()
+    rows = store.rows("SELECT replica, versions FROM versions WHERE run=?", run)
     return {replica: msgspec.json.decode(text, type=dict[str, str]) for replica, text in rows}
