@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -71,14 +72,9 @@ def serve(port: int = 0, token_file: Path | None = None) -> Iterator[Served]:
 
 
 def _listen(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((_HOST, port))
+        return socket.create_server((_HOST, port), backlog=128)
     except OSError as problem:
-        listener.close()
-        message = f"cannot listen on {_HOST}:{port}: {problem.strerror}"
+        message = f"cannot listen on {_HOST}:{port}: {os.strerror(problem.errno or 0)}"
         finding = error("port", message, "choose another port with --port, or leave it out")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-    listener.listen(128)
-    return listener
