@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, error
 from rsctl.runs.stream.events import EARLY_END, Failure, LogEvent, parse_time
-from rsctl.runs.stream.structured import structured
+from rsctl.runs.stream.structured import record_of
 
 _LATER_SECONDS = {"exit": 3.0, "left": 0.05}
 """How long after a peer has noticed it the record may come: a process ends after its connections
@@ -49,10 +49,8 @@ class RankRecord(NamedTuple):
 
 def rank_record(line: LogEvent) -> RankRecord | None:
     """The record in a line; None for other lines and for invalid records."""
-    record = structured(line.text)
-    if record is None or record["rsctl"] not in ("exit", "ending", "left", "lost"):
-        return None
-    if record["rsctl"] == "exit" and record.get("code") != 0:
+    record = record_of(line.text, "exit", "ending", "left", "lost")
+    if not record or (record["rsctl"] == "exit" and record.get("code") != 0):
         return None
     rank, replica, op = record.get("rank"), record.get("replica"), record.get("op")
     return RankRecord(

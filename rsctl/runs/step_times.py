@@ -13,7 +13,7 @@ from msgspec import Meta
 from rsctl.estimate.advice.measured import StepRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.metrics import structured
+from rsctl.runs.stream.structured import converted, record_of
 
 _MOST_PARTS = 1000
 
@@ -30,13 +30,7 @@ def reported_steps(line: LogEvent) -> StepPart | None:
 
     Any program can print such a line: a line of another form is ignored.
     """
-    record = structured(line.text)
-    if not record or record["rsctl"] != "steps":
-        return None
-    try:
-        return msgspec.convert(record, StepPart)
-    except msgspec.ValidationError:
-        return None
+    return converted(record_of(line.text, "steps"), StepPart)
 
 
 def keep_steps(store: Store, run: str, part: StepPart) -> None:

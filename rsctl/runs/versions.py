@@ -6,8 +6,8 @@ import msgspec
 
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.metrics import structured
 from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.structured import record_of
 
 KNOWN = (
     *("rsctl", "python", "torch", "nccl", "driver", "gpu", "gpu_clock", "cpu", "cores", "clock"),
@@ -23,8 +23,8 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
 
     Any program can print such a line: unknown names and values that are not texts are left out.
     """
-    record = structured(line.text)
-    if not record or record["rsctl"] != "versions":
+    record = record_of(line.text, "versions")
+    if not record:
         return None
     texts = {name: record.get(name) for name in KNOWN if name != "rsctl"}
     texts["rsctl"] = record.get("rsctl_version")
