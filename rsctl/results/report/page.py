@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rsctl.findings import counted
 from rsctl.results.report import palette
 from rsctl.results.report.chart_tables import data_table
 from rsctl.results.report.charts import (
@@ -13,7 +14,6 @@ from rsctl.results.report.charts import (
     Chart,
     LineChart,
     Timeline,
-    counted,
     extremes,
     is_empty,
     legend,
@@ -135,6 +135,14 @@ class Page:
         ]
         document = element("html", element("head", head), element("body", *body), lang="en")
         return f"<!doctype html>\n{document}\n"
+
+
+def left_out(
+    count: int, noun: str, how: str = "not shown here", plural: str | None = None
+) -> Markup | None:
+    """A remark on so many things that are left out, if there are any."""
+    text = f"{count:,} more {counted(count, noun, plural).partition(' ')[2]} {how}"
+    return paragraph(text, class_="faint") if count > 0 else None
 
 
 def style_sheet() -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from rsctl.findings import counted
 from rsctl.results.report.charts import (
     DENSE_ROWS,
     Chart,
@@ -16,7 +17,6 @@ from rsctl.results.report.charts import (
     Span,
     Timeline,
     TimelineRow,
-    counted,
     time_unit,
 )
 from rsctl.results.report.data import RunData, Series
