@@ -93,9 +93,9 @@ def _chosen(
     content: Content, unpacking: Unpacking, context: DownloadContext
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The paths of the members that are wanted, by their names, and of links to their folders."""
-    system = context.directory.file_system()
-    assigned = assign_paths([*content.sizes, *content.links, *content.folders], system)
-    folders = {assigned.pop(link): folder_path(to, system) for link, to in content.folders.items()}
+    names = [*content.sizes, *content.links, *content.folders]
+    assigned = assign_paths(names, context.directory.folds_case())
+    folders = {assigned.pop(link): folder_path(to) for link, to in content.folders.items()}
     links = FolderLinks(unpacking.folder, folders)
     paths = {name: f"{unpacking.folder}/{path}" for name, path in assigned.items()}
     wanted = {name: path for name, path in paths.items() if links.chooses(unpacking.wanted, path)}

@@ -192,7 +192,7 @@ def _tasks(
     location: ResultLocation, choice: FetchSelection, context: DownloadContext, fetched: Fetched
 ) -> tuple[list[Task], dict[str, str]]:
     """The chosen files of a location, and links to the folders that they are in, as paths."""
-    source, system = location.source, context.directory.file_system()
+    source = location.source
     if location.archive is not None:
         found = source.find(location.archive)
         path = location.folder + location.archive[location.archive.index(".") :]
@@ -200,12 +200,12 @@ def _tasks(
     listed: dict[str, StoredObject] = {
         found.name: found for found in source.files() if not _is_of_others(found.name, location)
     }
-    paths = assign_paths([*listed, *source.links], system)
+    paths = assign_paths([*listed, *source.links], context.directory.folds_case())
     if renamed := [name for name, path in paths.items() if path != name]:
         fetched.findings.append(_renamed(source.location, renamed, paths))
     links = FolderLinks(
         location.folder,
-        {paths.pop(link): folder_path(to, system) for link, to in source.links.items()},
+        {paths.pop(link): folder_path(to) for link, to in source.links.items()},
     )
     below = {name: f"{location.folder}/{path}" for name, path in paths.items()}
     if empty := links.empty(below.values()):
