@@ -60,6 +60,13 @@ class Directory:
         with explained(str(self.path)):
             return shutil.disk_usage(self.path).free
 
+    def require_space(self, needed: int, what: str, options: str) -> None:
+        """Raise FolderFull unless so many bytes fit; `options` select less."""
+        if needed > (free := self.free()):
+            message = f"{what}, but only {free:,} are free"
+            remedy = f"free disk space, select less with {options}, or use another folder"
+            raise FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
+
     def stat(self, path: str) -> os.stat_result | None:
         """A file's facts; None if no regular file is there."""
         try:

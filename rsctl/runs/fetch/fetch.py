@@ -21,7 +21,7 @@ from rsctl.clients.errors import NoAnswer
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.storage import ObjectChanged, StoredObject
 from rsctl.findings import ExitCode, Finding, RsctlError, error, first_of, warning
-from rsctl.runs.fetch.archives import Unpacking, unpack
+from rsctl.runs.fetch.archives import Unpacking, skipped, unpack
 from rsctl.runs.fetch.directory import Directory, FolderFull
 from rsctl.runs.fetch.downloads import (
     DownloadContext,
@@ -170,7 +170,8 @@ def _plan(
         missing += sum(task.found.size for task in tasks if not _has_size(task, context))
         jobs += [_link_job(path, target, location) for path, target in links.items()]
         jobs += [_job(task, location, choice) for task in tasks]
-    _require_space(missing, context)
+    what = f"{missing:,} bytes remain to be downloaded"
+    context.directory.require_space(missing, what, "--only or --include")
     return jobs
 
 
@@ -178,14 +179,6 @@ def _has_size(task: Task, context: DownloadContext) -> bool:
     """Whether a file of this size already exists."""
     there = context.directory.stat(task.path)
     return there is not None and there.st_size == task.found.size
-
-
-def _require_space(missing: int, context: DownloadContext) -> None:
-    free = context.directory.free()
-    if missing > free:
-        message = f"{missing:,} bytes remain to be downloaded, but only {free:,} are free"
-        remedy = "free disk space, select less with --only or --include, or use another folder"
-        raise FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
 
 def _tasks(
@@ -209,7 +202,7 @@ def _tasks(
     )
     below = {name: f"{location.folder}/{path}" for name, path in paths.items()}
     if empty := links.empty(below.values()):
-        fetched.findings.append(_links_to_nothing(source.location, empty))
+        fetched.findings.append(skipped(source.location, empty, "links to folders without files"))
     chosen = {name: path for name, path in below.items() if links.chooses(choice.has, path)}
     tasks = [Task(path, source, listed[name]) for name, path in chosen.items()]
     return tasks, links.to(chosen.values())
@@ -331,12 +324,6 @@ def _shown(entry: IndexEntry, state: State, location: str) -> FetchedFile:
         location=location,
         checksum=entry.checksum,
     )
-
-
-def _links_to_nothing(location: str, links: list[str]) -> Finding:
-    shown = first_of([repr(link[:80]) for link in links], 3)
-    message = f"{location}: {shown} skipped: links to folders without files"
-    return warning("left-out", message)
 
 
 def _renamed(location: str, names: list[str], paths: dict[str, str]) -> Finding:
