@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.installation import needs_extra
 
 _HOST = "127.0.0.1"
 _CLOSE_SECONDS = 2
@@ -31,12 +31,9 @@ def serve(port: int = 0, token_file: Path | None = None) -> Iterator[Served]:
     The token is in `token_file`, or a new one. Raises RsctlError if the extra `ui` is not
     installed, the file is not usable, or the port is taken.
     """
-    try:
+    with needs_extra("ui", "ui", "rsctl ui needs starlette and uvicorn"):
         import starlette  # noqa: F401
         import uvicorn
-    except ImportError:
-        finding = error("ui", "rsctl ui needs starlette and uvicorn", install_command("ui"))
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
     from rsctl.ui.guard import Guard
     from rsctl.ui.keeper import Keeper
     from rsctl.ui.routes import make_app

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rsctl.clients.private import host_of, is_private, not_private, without_secrets
-from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.findings import JobState
+from rsctl.installation import needs_extra
 from rsctl.runs.stream.formatting import distinct_name
 from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError, one_line
 
@@ -44,12 +44,9 @@ class MlflowServer:
         is_server = uri.lower().startswith(("http:", "https:"))
         if is_server and not is_private(uri) and (has_credentials or host_of(uri) is None):
             raise not_private(f"the MLflow server is {without_secrets(uri)!r}", uri)
-        try:
+        message = "tracking with MLflow needs its client, which is not installed"
+        with needs_extra("mlflow", "extra", message, "install it: {}"):
             from mlflow import MlflowClient
-        except ImportError:
-            message = "tracking with MLflow needs its client, which is not installed"
-            remedy = f"install it: {install_command('mlflow')}"
-            raise RsctlError(ExitCode.ENVIRONMENT, error("extra", message, remedy)) from None
         logging.getLogger("mlflow").setLevel(logging.ERROR)
         self._uri, self._run = uri, run
         self._client: Any = MlflowClient(tracking_uri=uri)
