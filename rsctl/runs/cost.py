@@ -101,8 +101,13 @@ def run_cost(run: RunRecord) -> RunCost | None:
 
 def is_billed(run: RunRecord) -> bool:
     """Whether the job of a run costs money: it is in a cloud, and not a rehearsal."""
+    return is_of_cloud(run) and not is_rehearsed(run.run)
+
+
+def is_of_cloud(run: RunRecord) -> bool:
+    """Whether the target of a run bills, where no emulator stands for it."""
     try:
-        return target_info(run.target).is_billed and not is_rehearsed(run.run)
+        return target_info(run.target).is_billed
     except RsctlError:  # its target is no longer installed
         return False
 
@@ -121,7 +126,7 @@ def _planned(run: RunRecord) -> PlanCost | None:
 
 
 def _seconds(run: RunRecord) -> float | None:
-    billed = next((fact.value for fact in run.facts if fact.name == "billable_seconds"), None)
+    billed = run.fact("billable_seconds")
     if isinstance(billed, (int, float)):
         return float(billed)
     if run.started is None:

@@ -49,17 +49,8 @@ _RETRIED = re.compile(
 )
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
 _EFFECTS = frozenset(
-    {
-        NCCL,
-        LOST_PEER,
-        DATA_WORKER,
-        "container-start",
-        "gpu-start",
-        "mpi-call",
-        "mpi-daemons",
-        "pipe",
-    }
-    | {"ray-worker"}
+    {NCCL, LOST_PEER, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons"}
+    | {"pipe", "ray-worker"}
 )
 _SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
 """The report on a process of torch.multiprocessing, if its own traceback is missing."""
@@ -240,7 +231,7 @@ def known_causes(
     if ended := _causes(PLATFORM_CAUSES, whole_text):
         return ended
     found = [_ended_by(killer.command)] if killer.command else []
-    found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
+    found += _first_causes([CAUSES], texts)
     if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
         found.insert(0, _sigkill(True, False))
     if found and all(map(_is_effect, found)):  # the reason stands before them
@@ -253,17 +244,16 @@ def known_causes(
     signal = signal or _signal_of(exit_code)
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
-    found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
+    found = _first_causes([SCRIPT_CAUSES], texts)
     found = [_advised(each) if each.code == "compile" else each for each in found]
     found = _most_specific(found, exit_code)
     raised = find_exception(lines)
     is_vague = _is_vague(raised)
     if not found and is_vague:
         errors = _errors_in(earlier)
-        found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
-        found = _most_specific(found, exit_code)
+        found = _most_specific(_first_causes([CAUSES, SCRIPT_CAUSES], [errors]), exit_code)
         texts.append(errors)
-    general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    general = _first_causes([GENERAL_CAUSES], texts)
     if not is_vague or (raised and raised.text.startswith("AssertionError")):
         general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
@@ -441,9 +431,7 @@ def is_of_launcher(raised: Raised) -> bool:
 
 def causes_in(lines: Iterable[str]) -> list[Finding]:
     """Known causes in a text, the most specific first, each with a remedy."""
-    text = _text(lines)
-    tables = (CAUSES, SCRIPT_CAUSES, GENERAL_CAUSES)
-    return next(filter(None, (_causes(table, text) for table in tables)), [])
+    return _first_causes([CAUSES, SCRIPT_CAUSES, GENERAL_CAUSES], [_text(lines)])
 
 
 def _text(lines: Iterable[str]) -> str:
@@ -459,6 +447,12 @@ def _shortened(lines: Sequence[str]) -> list[str]:
         short.append(line[: _LONGEST_LINE if left > 0 else _SHORT_LINE])
         left -= len(short[-1])
     return short[::-1]
+
+
+def _first_causes(tables: Iterable[Sequence[KnownError]], texts: Sequence[str]) -> list[Finding]:
+    """The causes by the first table and text that have some."""
+    found = (_causes(table, text) for table in tables for text in texts)
+    return next(filter(None, found), [])
 
 
 def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:
