@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, error
-from rsctl.runs.stream.events import EARLY_END, Failure, LogEvent, parse_time
+from rsctl.runs.stream.events import EARLY_END, Failure, LogEvent, unix_time
 from rsctl.runs.stream.structured import record_of
 
 _LATER_SECONDS = {"exit": 3.0, "left": 0.05}
@@ -69,9 +69,9 @@ def early_end(records: Iterable[RankRecord], victim: Failure) -> Failure | None:
     None if no rank did. That is the earliest which left, before the victim noticed it, and lost no
     peer itself.
     """
-    times = {record: time for record in records if (time := _time(record.time)) is not None}
+    times = {record: time for record in records if (time := unix_time(record.time)) is not None}
     ending = {record.who: time for record, time in times.items() if record.kind == "ending"}
-    noticed = _time(victim.time)
+    noticed = unix_time(victim.time)
     waiting = RankRecord("lost", victim.replica, victim.rank, victim.time, victim.replica)
     losses = sorted((each for each in times if each.kind == "lost"), key=times.__getitem__)
     if losses:
@@ -106,10 +106,3 @@ def _cause(left: RankRecord, has_ended: bool, waiting: RankRecord) -> Finding:
     name = _NAMES.get(waiting.op, waiting.op.replace("_", "-"))
     article = "an" if name[:1] in "aeiou" else "a"
     return error(EARLY_END, f"{who} {how} while {other} waited for it in {article} {name}", _REMEDY)
-
-
-def _time(text: str) -> float | None:
-    try:
-        return parse_time(text).timestamp()
-    except ValueError:
-        return None

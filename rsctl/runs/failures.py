@@ -17,7 +17,7 @@ from rsctl.runs.early_ends import RankRecord, early_end, rank_record
 from rsctl.runs.findings import NO_CAUSES
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.ends import LOST_PEER, Killer
-from rsctl.runs.stream.events import Failure, LogEvent, parse_time, seconds_between
+from rsctl.runs.stream.events import Failure, LogEvent, seconds_between, unix_time
 from rsctl.runs.stream.journal import tail_lines
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.runs.stream.structured import converted, record_of, structured
@@ -115,26 +115,16 @@ def exit_report(line: LogEvent) -> Failure | None:
     code, rank, signal = record.get("code"), record.get("rank"), record.get("signal")
     if not isinstance(code, int) or isinstance(code, bool) or not 0 < code < 256:
         return None
-    replica = record.get("replica")
+    replica, time = record.get("replica"), str(record.get("time"))
     is_other = isinstance(replica, str) and _WORKER.fullmatch(replica) is not None
     return Failure(
         replica=str(replica) if is_other else line.replica,
         log=line.replica if is_other and replica != line.replica else None,
-        time=_time_in(record) or line.time,
+        time=line.time if unix_time(time) is None else time,
         exit_code=code,
         rank=rank if isinstance(rank, int) else None,
         signal=signal if isinstance(signal, str) and _SIGNAL.fullmatch(signal) else None,
     )
-
-
-def _time_in(record: Mapping[str, object]) -> str | None:
-    """The time when a rank ended, by its own report; None if that is invalid."""
-    time = record.get("time")
-    try:
-        parse_time(str(time))
-    except ValueError:
-        return None
-    return str(time)
 
 
 def runtime_finding(line: LogEvent) -> Finding | None:

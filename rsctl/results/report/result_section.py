@@ -119,13 +119,11 @@ def sample_table(data: RunData) -> list[Child]:
 
 
 def _row(data: RunData, name: str) -> tuple[object, ...]:
-    sample, headline = data.samples[name], data.headlines.get(name, ())
-    best = best_of(sample.goal, headline)
+    sample = data.samples[name]
     how = f"{sample.aggregate}, warm-up {sample.warmup}" if sample.aggregate else None
     return (
         name,
-        format_number(headline[-1].value) if headline else None,
-        format_number(best.value) if best else None,
+        *last_and_best(data.run, data.headlines, name),
         sample_text(sample),
         format_number(sample.spread) if sample.spread is not None else None,
         f"{sample.n:,} of {sample.total:,}" if sample.total != 1 else "1",

@@ -106,7 +106,7 @@ def metric_charts(data: RunData) -> Iterator[Chart]:
         unit = data.unit(name)
         axis = f"{name} ({unit})" if unit else name
         series = data.metrics[name]
-        steps = [ChartLine(r, _by_step(events)) for r, events in series.items()]
+        steps = [ChartLine(r, by_step(events)) for r, events in series.items()]
         steps = [line for line in steps if line.points]
         note = _left_out(data, name)
         if steps:
@@ -114,9 +114,9 @@ def metric_charts(data: RunData) -> Iterator[Chart]:
         yield over_time(data, f"{name} over time", axis, series, note=note)
 
 
-def _by_step(events: Sequence[MetricEvent]) -> list[Point]:
-    points = [(float(e.step), e.value) for e in events if e.step is not None]
-    return in_order(points)
+def by_step(events: Sequence[MetricEvent]) -> list[Point]:
+    """The values that have a step, over it."""
+    return in_order((float(e.step), e.value) for e in events if e.step is not None)
 
 
 def in_order(points: Iterable[Point]) -> list[Point]:

@@ -54,7 +54,7 @@ class MlflowServer:
     def begin(self, state: State) -> None:
         """See Tracker."""
         with self._answers():
-            state["run_id"] = self._find() or self._create()
+            state["run_id"] = self._find_or_create()
             parameters = [
                 (_name(name), str(value)[:_LONGEST_VALUE] or "-")
                 for name, value in self._run.parameters.items()
@@ -91,21 +91,17 @@ class MlflowServer:
             for file in result.files:
                 self._client.log_artifact(state["run_id"], str(file))
 
-    def _find(self) -> str | None:
-        """The run that an earlier call has made."""
-        experiment = self._client.get_experiment_by_name(self._experiment)
-        if experiment is None:
-            return None
-        which = f"tags.`rsctl.run` = '{self._run.run.run}'"
-        found = self._client.search_runs([experiment.experiment_id], which, max_results=1)
-        return str(found[0].info.run_id) if found else None
-
-    def _create(self) -> str:
+    def _find_or_create(self) -> str:
+        """The run, which an earlier call may have made."""
         from mlflow.exceptions import MlflowException
 
         experiment = self._client.get_experiment_by_name(self._experiment)
         if experiment is not None:
             identity = experiment.experiment_id
+            which = f"tags.`rsctl.run` = '{self._run.run.run}'"
+            found = self._client.search_runs([identity], which, max_results=1)
+            if found:
+                return str(found[0].info.run_id)
         else:
             try:
                 identity = self._client.create_experiment(self._experiment)

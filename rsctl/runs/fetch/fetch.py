@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -108,7 +109,8 @@ class Fetched:
             self.exit_code = problem.exit_code
 
 
-Job = Callable[[DownloadContext], tuple[list[FetchedFile], list[Finding]]]
+Outcome = tuple[list[FetchedFile], list[Finding]]
+Job = Callable[[DownloadContext], Outcome]
 
 
 def fetch(
@@ -168,8 +170,8 @@ def _plan(
         progress.all_files += len(tasks) + len(links)
         progress.all_bytes += sum(task.found.size for task in tasks)
         missing += sum(task.found.size for task in tasks if not _has_size(task, context))
-        jobs += [_link_job(path, target, location) for path, target in links.items()]
-        jobs += [_job(task, location, choice) for task in tasks]
+        jobs += [partial(_make_link, path, to, location) for path, to in links.items()]
+        jobs += [partial(_fetch_one, task, location, choice) for task in tasks]
     what = f"{missing:,} bytes remain to be downloaded"
     context.directory.require_space(missing, what, "--only or --include")
     return jobs
@@ -212,23 +214,19 @@ def _is_of_others(name: str, location: ResultLocation) -> bool:
     return any(name == other or name.startswith(f"{other}/") for other in location.others)
 
 
-def _job(task: Task, location: ResultLocation, choice: FetchSelection) -> Job:
-    where = location.source.location
-
-    def fetch_one(context: DownloadContext) -> tuple[list[FetchedFile], list[Finding]]:
-        if location.archive is not None:
-            return _fetch_archive(task, location, choice, context)
-        entry, state = fetch_file(task, context)
-        return [_shown(entry, state, where)], []
-
-    return fetch_one
+def _fetch_one(
+    task: Task, location: ResultLocation, choice: FetchSelection, context: DownloadContext
+) -> Outcome:
+    if location.archive is not None:
+        return _fetch_archive(task, location, choice, context)
+    entry, state = fetch_file(task, context)
+    return [_shown(entry, state, location.source.location)], []
 
 
-def _link_job(path: str, target: str, location: ResultLocation) -> Job:
-    def make_link(context: DownloadContext) -> tuple[list[FetchedFile], list[Finding]]:
-        return [_linked(path, target, location.source.location, context)], []
-
-    return make_link
+def _make_link(
+    path: str, target: str, location: ResultLocation, context: DownloadContext
+) -> Outcome:
+    return [_linked(path, target, location.source.location, context)], []
 
 
 def _linked(path: str, target: str, where: str, context: DownloadContext) -> FetchedFile:
@@ -238,7 +236,7 @@ def _linked(path: str, target: str, where: str, context: DownloadContext) -> Fet
 
 def _fetch_archive(
     task: Task, location: ResultLocation, choice: FetchSelection, context: DownloadContext
-) -> tuple[list[FetchedFile], list[Finding]]:
+) -> Outcome:
     """Unpack an archive's files; the archive itself is removed afterwards."""
     where = f"{location.source.location.rstrip('/')}/{location.archive}"
     known = context.index.find_unpacked(location.folder, task.version, choice.include)
