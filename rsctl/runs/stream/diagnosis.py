@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from signal import Signals
 
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_error, find_known_errors
@@ -13,7 +12,7 @@ from rsctl.runs.stream.advice import advised, find_advice
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
-from rsctl.runs.stream.ends import LOST_PEER, Killer
+from rsctl.runs.stream.ends import LOST_PEER, Killer, signal_name
 from rsctl.runs.stream.exception_kinds import (
     EXCEPTION_KINDS,
     IMPORT_KIND,
@@ -223,7 +222,8 @@ def known_causes(
     that ended the program is one.
     """
     killer = killer or Killer()
-    if before := _before_abort(lines, signal or _signal_of(exit_code)):
+    ended_by = signal or signal_name(exit_code - 128)  # as in shells and container engines
+    if before := _before_abort(lines, ended_by):
         return known_causes(before, 1, None, killer, reported, earlier)
     texts = [_text(lines), _text(reported)]
     whole = earlier or lines
@@ -241,7 +241,7 @@ def known_causes(
         found = _causes(SETUP_CAUSES, whole_text) + found
     if found:
         return _with_warning(found, whole)
-    signal = signal or _signal_of(exit_code)
+    signal = ended_by
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = _first_causes([SCRIPT_CAUSES], texts)
@@ -465,14 +465,6 @@ def _of_option(cause: KnownError) -> str | None:
     if not (cause.summary or "").endswith(": None"):
         return cause.remedy
     return f"set the option that it comes from, such as in run.args; otherwise {cause.remedy}"
-
-
-def _signal_of(exit_code: int) -> str | None:
-    """The signal that an exit code stands for, as in shells and container engines."""
-    try:
-        return Signals(exit_code - 128).name if exit_code > 128 else None
-    except ValueError:
-        return None
 
 
 def _ended_by(command: str) -> Finding:
