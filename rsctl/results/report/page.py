@@ -83,7 +83,7 @@ class Page:
         return element(
             "figure",
             caption,
-            *(_values(single, chart) if single else self.drawn(chart)),
+            *(_values(single) if single else self.drawn(chart)),
             note,
             self.table_of(chart),
             class_=wide_class,
@@ -155,7 +155,7 @@ def style_sheet() -> str:
     )
 
 
-def _values(single: Sequence[tuple[str, float]], chart: Chart) -> list[Markup]:
+def _values(single: Sequence[tuple[str, float]]) -> list[Markup]:
     """A text in place of a drawing that would have points at one position alone."""
     shown = [f"{plain(label, 60)} {format_number(value)}" for label, value in single[:LINES]]
     more = [f"{len(single) - LINES} more"] if len(single) > LINES else []

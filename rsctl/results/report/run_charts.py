@@ -150,16 +150,16 @@ def over_time(
         replica: [(s, e.value) for e in events if (s := data.seconds(e.time)) is not None]
         for replica, events in series.items()
     }
-    return _time_chart(title, axis, timed, scale, from_zero, note)
+    return _time_chart(title, axis, timed, scale, note, from_zero)
 
 
 def _time_chart(
     title: str,
     axis: str,
     timed: dict[str, list[Point]],
-    scale: float = 1.0,
+    scale: float,
+    note: str,
     from_zero: bool = True,
-    note: str = "",
 ) -> LineChart:
     last = max((x for points in timed.values() for x, _ in points), default=1.0)
     divisor, unit = time_unit(last)
@@ -214,7 +214,7 @@ def _rates(data: RunData, title: str, series: Series) -> LineChart:
     most = max((y for points in timed.values() for _, y in points), default=0.0)
     scale, unit = byte_unit(most)
     note = "Mean rate between two readings of the interface's counter."
-    return _time_chart(title, f"{unit}/s", timed, scale, note=note)
+    return _time_chart(title, f"{unit}/s", timed, scale, note)
 
 
 def cloud_charts(data: RunData) -> Iterator[Chart]:

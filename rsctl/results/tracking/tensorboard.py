@@ -51,7 +51,7 @@ class _EventFiles:
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""
         _drop_result(state)
-        state[_BEFORE_RESULT] = self._add(last_records(self._run, result), state)
+        state[_BEFORE_RESULT] = self._add(last_records(result), state)
 
     def _add(self, data: bytes, state: State) -> int:
         """Write records, the same if called again; returns where in their file they begin."""
@@ -128,7 +128,7 @@ def records(points: Sequence[MetricPoint]) -> bytes:
     return b"".join(scalar_record(p.seconds, p.step, p.tag, p.value) for p in points)
 
 
-def last_records(run: TrackedRun, result: Result) -> bytes:
+def last_records(result: Result) -> bytes:
     """How the run ended."""
     fields = {"state": result.state.value, **result.texts, **result.samples}
     data = text_record(result.seconds, "rsctl/result", as_table(fields.items()))
