@@ -12,7 +12,7 @@ from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
-from rsctl.target_info import target_info
+from rsctl.target_info import bills, target_info
 
 _NO_PRICE = "your own machines have no price"
 _SHOWN = 3
@@ -101,15 +101,7 @@ def run_cost(run: RunRecord) -> RunCost | None:
 
 def is_billed(run: RunRecord) -> bool:
     """Whether the job of a run costs money: it is in a cloud, and not a rehearsal."""
-    return is_of_cloud(run) and not is_rehearsed(run.run)
-
-
-def is_of_cloud(run: RunRecord) -> bool:
-    """Whether the target of a run bills, where no emulator stands for it."""
-    try:
-        return target_info(run.target).is_billed
-    except RsctlError:  # its target is no longer installed
-        return False
+    return bills(run.target) and not is_rehearsed(run.run)
 
 
 def _planned(run: RunRecord) -> PlanCost | None:

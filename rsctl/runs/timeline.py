@@ -9,12 +9,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Optional
 
 from rsctl.findings import JobState
-from rsctl.runs.cost import is_of_cloud
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.goodput import Span
 from rsctl.runs.reader import StateReader
 from rsctl.runs.records import PHASES, RunRecord
 from rsctl.runs.stream.events import Event, StateEvent, now, parse_time
+from rsctl.target_info import bills
 
 SECOND = 1_000_000
 """Microseconds."""
@@ -49,7 +49,7 @@ def spans_of(run: RunRecord, found: Iterable[Event] | None = None) -> list[Span]
 
 
 def _states(run: RunRecord, events: list[StateEvent], end: int) -> Iterator[Span]:
-    pays_start = not is_of_cloud(run)
+    pays_start = not bills(run.target)
     ends = {attempt.attempt: moment(attempt.ended) for attempt in run.attempts}
     time, state, attempt = moment(run.created), JobState.QUEUED, 1
     has_run = False
