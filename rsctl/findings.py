@@ -85,6 +85,11 @@ def first_of(texts: Sequence[str], most: int) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 run`, `2 runs`, `1,200 runs`."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 class RsctlError(Exception):
     """The command cannot continue. Carries the findings to show and the exit code.
 

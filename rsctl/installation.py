@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rsctl.findings import ExitCode, RsctlError, error
 
 DISTRIBUTION = "rsctl-train"
 """The distribution name of rsctl. The distribution called rsctl on PyPI is another project."""
@@ -26,3 +30,15 @@ def install_command(extra: str) -> str:
     if not packages:
         return f"pip install '.[{extra}]' in a checkout of rsctl"
     return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+
+
+@contextmanager
+def needs_extra(extra: str, code: str, message: str, remedy: str = "{}") -> Iterator[None]:
+    """Imports of the packages of an extra. If one fails, raises RsctlError with a remedy, in which
+    `{}` stands for the command that installs the extra.
+    """
+    try:
+        yield
+    except ImportError:
+        finding = error(code, message, remedy.format(install_command(extra)))
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None

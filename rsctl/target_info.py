@@ -268,6 +268,14 @@ def target_names() -> tuple[str, ...]:
     return (*BUILT_IN, *sorted(_others()))
 
 
+def bills(name: str) -> bool:
+    """Whether the jobs of a target cost money; False for a target that is no longer installed."""
+    try:
+        return target_info(name).is_billed
+    except RsctlError:
+        return False
+
+
 def has_target(name: str) -> bool:
     """Whether there is a target of this name."""
     return name in BUILT_IN or name in _others()

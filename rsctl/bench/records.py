@@ -242,8 +242,7 @@ class Benches:
 
     def by_run(self) -> dict[str, str]:
         """The id of the bench of each run that belongs to one."""
-        with self._store.transaction() as db:
-            return dict(db.execute("SELECT run, bench FROM trials").fetchall())
+        return dict(self._store.rows("SELECT run, bench FROM trials"))
 
     def find(self, reference: str) -> BenchRecord:
         """A bench by id, unique prefix or `@last`, the bench that was started or continued last; a
@@ -314,7 +313,7 @@ class Benches:
             db.execute("DELETE FROM benches WHERE id=?", (bench,))
 
     def _benches(self, which: str, value: object) -> list[BenchRecord]:
-        with self._store.transaction() as db:
+        with self._store.snapshot() as db:
             return _load(db, which, (value,))
 
 

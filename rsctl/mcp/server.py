@@ -11,7 +11,7 @@ import msgspec
 
 from rsctl import __version__
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.installation import needs_extra
 from rsctl.mcp.session import Session
 from rsctl.mcp.tools import call, offered
 from rsctl.runs.stream.ndjson import json_of
@@ -34,14 +34,11 @@ def serve(session: Session) -> None:
     Nothing else writes to standard output meanwhile: the package lets it lead to standard error.
     Raises RsctlError if the extra `mcp` is not installed.
     """
-    try:
+    with needs_extra("mcp", "mcp", "rsctl mcp needs the package mcp"):
         import anyio
         import mcp_types  # noqa: F401 - not in version 1, which is another interface
         from mcp.server.lowlevel import Server
         from mcp.server.stdio import stdio_server
-    except ImportError:
-        finding = error("mcp", "rsctl mcp needs the package mcp", install_command("mcp"))
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 
     handlers = Handlers(session)
     server = Server(

@@ -19,26 +19,22 @@ T = TypeVar("T")
 
 def saved_calibration(target: str) -> Calibration | None:
     """The fitted constants of a target, None if there are none or the file cannot be read."""
-    return read_json(_folder("calibrations") / f"{target}.json", Calibration)
+    return read_json(home() / "calibrations" / f"{target}.json", Calibration)
 
 
 def save_calibration(target: str, calibration: Calibration) -> Path:
     """Keep the constants of a target in place of earlier ones. Raises RsctlError."""
-    return _write(_folder("calibrations") / f"{target}.json", calibration)
+    return _write(home() / "calibrations" / f"{target}.json", calibration)
 
 
 def saved_profile(job: Job) -> Profile | None:
     """The measured profile of the script of a job with these arguments, None if there is none."""
-    return read_json(_folder("profiles") / f"{_script_digest(job)}.json", Profile)
+    return read_json(home() / "profiles" / f"{_script_digest(job)}.json", Profile)
 
 
 def save_profile(job: Job, profile: Profile) -> Path:
     """Store the measured profile of a job's script, replacing an earlier one. Raises RsctlError."""
-    return _write(_folder("profiles") / f"{_script_digest(job)}.json", profile)
-
-
-def _folder(name: str) -> Path:
-    return home() / name
+    return _write(home() / "profiles" / f"{_script_digest(job)}.json", profile)
 
 
 def _write(path: Path, content: object) -> Path:

@@ -12,7 +12,7 @@ from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
-from rsctl.target_info import target_info
+from rsctl.target_info import bills, target_info
 
 _NO_PRICE = "your own machines have no price"
 _SHOWN = 3
@@ -101,10 +101,7 @@ def run_cost(run: RunRecord) -> RunCost | None:
 
 def is_billed(run: RunRecord) -> bool:
     """Whether the job of a run costs money: it is in a cloud, and not a rehearsal."""
-    try:
-        return target_info(run.target).is_billed and not is_rehearsed(run.run)
-    except RsctlError:  # its target is no longer installed
-        return False
+    return bills(run.target) and not is_rehearsed(run.run)
 
 
 def _planned(run: RunRecord) -> PlanCost | None:
@@ -121,7 +118,7 @@ def _planned(run: RunRecord) -> PlanCost | None:
 
 
 def _seconds(run: RunRecord) -> float | None:
-    billed = next((fact.value for fact in run.facts if fact.name == "billable_seconds"), None)
+    billed = run.fact("billable_seconds")
     if isinstance(billed, (int, float)):
         return float(billed)
     if run.started is None:

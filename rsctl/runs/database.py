@@ -90,6 +90,13 @@ class Database:
             db.execute("BEGIN IMMEDIATE")
             yield db
 
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Run queries that see one state of the database, also on a full disk."""
+        with self._explaining(), self._db as db:
+            db.execute("BEGIN")
+            yield db
+
     def _open(self, pragma: str = "") -> tuple[sqlite3.Connection, int]:
         """The database and the version found."""
         db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -121,7 +128,8 @@ class Database:
             self._db, self._is_read_only = db, False
         return self._db
 
-    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """The rows that a query finds, also on a full disk."""
         with self._explaining():
             count = 0
             try:
@@ -142,7 +150,8 @@ class Database:
             raise problem
         self._db.text_factory = lambda data: data.decode(errors="backslashreplace")
 
-    def _write(self, statement: str, *values: object) -> None:
+    def write(self, statement: str, *values: object) -> None:
+        """Run one statement."""
         with self._explaining():
             self._writable().execute(statement, values)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, error
-from rsctl.runs.stream.events import EARLY_END, Failure, LogEvent, parse_time
-from rsctl.runs.stream.structured import structured
+from rsctl.runs.stream.events import EARLY_END, Failure, LogEvent, unix_time
+from rsctl.runs.stream.structured import record_of
 
 _LATER_SECONDS = {"exit": 3.0, "left": 0.05}
 """How long after a peer has noticed it the record may come: a process ends after its connections
@@ -49,10 +49,8 @@ class RankRecord(NamedTuple):
 
 def rank_record(line: LogEvent) -> RankRecord | None:
     """The record in a line; None for other lines and for invalid records."""
-    record = structured(line.text)
-    if record is None or record["rsctl"] not in ("exit", "ending", "left", "lost"):
-        return None
-    if record["rsctl"] == "exit" and record.get("code") != 0:
+    record = record_of(line.text, "exit", "ending", "left", "lost")
+    if not record or (record["rsctl"] == "exit" and record.get("code") != 0):
         return None
     rank, replica, op = record.get("rank"), record.get("replica"), record.get("op")
     return RankRecord(
@@ -71,9 +69,9 @@ def early_end(records: Iterable[RankRecord], victim: Failure) -> Failure | None:
     None if no rank did. That is the earliest which left, before the victim noticed it, and lost no
     peer itself.
     """
-    times = {record: time for record in records if (time := _time(record.time)) is not None}
+    times = {record: time for record in records if (time := unix_time(record.time)) is not None}
     ending = {record.who: time for record, time in times.items() if record.kind == "ending"}
-    noticed = _time(victim.time)
+    noticed = unix_time(victim.time)
     waiting = RankRecord("lost", victim.replica, victim.rank, victim.time, victim.replica)
     losses = sorted((each for each in times if each.kind == "lost"), key=times.__getitem__)
     if losses:
@@ -108,10 +106,3 @@ def _cause(left: RankRecord, has_ended: bool, waiting: RankRecord) -> Finding:
     name = _NAMES.get(waiting.op, waiting.op.replace("_", "-"))
     article = "an" if name[:1] in "aeiou" else "a"
     return error(EARLY_END, f"{who} {how} while {other} waited for it in {article} {name}", _REMEDY)
-
-
-def _time(text: str) -> float | None:
-    try:
-        return parse_time(text).timestamp()
-    except ValueError:
-        return None

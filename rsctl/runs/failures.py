@@ -17,10 +17,10 @@ from rsctl.runs.early_ends import RankRecord, early_end, rank_record
 from rsctl.runs.findings import NO_CAUSES
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.ends import LOST_PEER, Killer
-from rsctl.runs.stream.events import Failure, LogEvent, parse_time, seconds_between
+from rsctl.runs.stream.events import Failure, LogEvent, seconds_between, unix_time
 from rsctl.runs.stream.journal import tail_lines
-from rsctl.runs.stream.metrics import structured
 from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.structured import converted, record_of, structured
 
 if TYPE_CHECKING:  # and where a job has failed: their patterns take 25 ms to compile
     from rsctl.runs.stream.origins import Origin
@@ -44,6 +44,8 @@ Locks = dict[str, list[str]]
 """By replica, what each start of its launcher has announced: only that launcher's key fits."""
 
 _MOST_LOCKS = 1000
+_STARTS = ("node", "exits")
+"""The kinds of lines with which a launcher starts."""
 
 
 class ExitReports:
@@ -60,12 +62,10 @@ class ExitReports:
 
     def announced(self, line: LogEvent, starts: int = 1) -> None:
         """Keep the lock that a line announces, if it is among the first `starts` of its replica."""
-        if not _announces(line):
-            return
-        record = structured(line.text) or {}
-        known, lock = self.locks.setdefault(line.replica, []), record.get("lock")
-        if isinstance(lock, str) and len(known) < min(starts, _MOST_LOCKS):
-            known.append(lock)
+        if record := record_of(line.text, *_STARTS):
+            known, lock = self.locks.setdefault(line.replica, []), record.get("lock")
+            if isinstance(lock, str) and len(known) < min(starts, _MOST_LOCKS):
+                known.append(lock)
 
     def read(self, line: LogEvent) -> Failure | None:
         """The failure in a launcher's line; None for any other line."""
@@ -76,12 +76,9 @@ class ExitReports:
         """The exit code of a node that has failed and is kept (`limits.keep`), in the line of its
         launcher; None for any other line.
         """
-        record = structured(line.text) or {}
-        code = record.get("code")
+        code = record_of(line.text, "kept").get("code")
         is_code = isinstance(code, int) and 0 < code < 256
-        if record.get("rsctl") != "kept" or not is_code:
-            return None
-        return code if self._is_launchers(line, line.replica) else None
+        return code if is_code and self._is_launchers(line, line.replica) else None
 
     def _is_launchers(self, line: LogEvent, replica: str) -> bool:
         """Whether a line has a key of the launchers of its own log or of this replica."""
@@ -104,8 +101,7 @@ def restarts_in_place(line: LogEvent) -> bool:
     """Whether a line says that a node is about to start its ranks again: those that have failed
     until then are not why the job fails.
     """
-    record = structured(line.text)
-    return record is not None and record["rsctl"] == "restart"
+    return bool(record_of(line.text, "restart"))
 
 
 def without_node(reports: Iterable[Failure], node: str) -> list[Failure]:
@@ -115,32 +111,20 @@ def without_node(reports: Iterable[Failure], node: str) -> list[Failure]:
 
 def exit_report(line: LogEvent) -> Failure | None:
     """The failure that an `exit` line reports, whichever program printed it: see `ExitReports`."""
-    record = structured(line.text)
-    if not record or record["rsctl"] != "exit":
-        return None
+    record = record_of(line.text, "exit")
     code, rank, signal = record.get("code"), record.get("rank"), record.get("signal")
     if not isinstance(code, int) or isinstance(code, bool) or not 0 < code < 256:
         return None
-    replica = record.get("replica")
+    replica, time = record.get("replica"), str(record.get("time"))
     is_other = isinstance(replica, str) and _WORKER.fullmatch(replica) is not None
     return Failure(
         replica=str(replica) if is_other else line.replica,
         log=line.replica if is_other and replica != line.replica else None,
-        time=_time_in(record) or line.time,
+        time=line.time if unix_time(time) is None else time,
         exit_code=code,
         rank=rank if isinstance(rank, int) else None,
         signal=signal if isinstance(signal, str) and _SIGNAL.fullmatch(signal) else None,
     )
-
-
-def _time_in(record: Mapping[str, object]) -> str | None:
-    """The time when a rank ended, by its own report; None if that is invalid."""
-    time = record.get("time")
-    try:
-        parse_time(str(time))
-    except ValueError:
-        return None
-    return str(time)
 
 
 def runtime_finding(line: LogEvent) -> Finding | None:
@@ -149,12 +133,8 @@ def runtime_finding(line: LogEvent) -> Finding | None:
     Any program of the job can print such a line: each text becomes one line, and it cannot point
     into one of the user's files.
     """
-    record = structured(line.text)
-    if not record or record["rsctl"] != "finding":
-        return None
-    try:
-        reported = msgspec.convert(record, Finding)
-    except msgspec.ValidationError:
+    reported = converted(record_of(line.text, "finding"), Finding)
+    if reported is None:
         return None
     remedy = reported.remedy and _short(reported.remedy)
     code, message = _short(reported.code), _short(reported.message)
@@ -239,8 +219,7 @@ def _records_of(folder: RunFolder, replica: str) -> list[RankRecord]:
 
 def _announces(line: LogEvent) -> bool:
     """Whether a launcher starts with this line."""
-    record = structured(line.text)
-    return record is not None and record["rsctl"] in ("node", "exits")
+    return bool(record_of(line.text, *_STARTS))
 
 
 def _seconds_apart(first: Failure, second: Failure) -> float:

@@ -35,12 +35,9 @@ class _Outcome(StateEvent, tag="state", kw_only=True, frozen=True):
 def reserve(run: str, replicas: int = 0) -> None:
     """Reserve the space, unless it is reserved; on a full disk the state cannot be kept here."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with suppress(OSError):
-        file = os.open(_path(run), flags, 0o600)
-        try:
-            os.write(file, b" " * (_BYTES + _BYTES_OF_REPLICA * replicas))
-        finally:
-            os.close(file)
+    space = b" " * (_BYTES + _BYTES_OF_REPLICA * replicas)
+    with suppress(OSError), open(os.open(_path(run), flags, 0o600), "wb", buffering=0) as file:
+        file.write(space)
 
 
 def write(run: str, event: StateEvent, replicas: Iterable[StateEvent] = ()) -> None:
@@ -49,16 +46,12 @@ def write(run: str, event: StateEvent, replicas: Iterable[StateEvent] = ()) -> N
     ended = {r.replica: (r.state, r.exit_code, r.time) for r in replicas if r.replica}
     fields = {**msgspec.structs.asdict(event), "reason": reason}
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-    with suppress(OSError):
-        file = os.open(_path(run), flags, 0o600)
-        try:
-            size = max(_BYTES, os.fstat(file).st_size)
-            content = msgspec.json.encode(_Outcome(**fields, replicas=ended))
-            if len(content) > size:
-                content = msgspec.json.encode(_Outcome(**fields))
-            os.pwrite(file, content.ljust(size), 0)
-        finally:
-            os.close(file)
+    with suppress(OSError), open(os.open(_path(run), flags, 0o600), "wb", buffering=0) as file:
+        size = max(_BYTES, os.fstat(file.fileno()).st_size)
+        content = msgspec.json.encode(_Outcome(**fields, replicas=ended))
+        if len(content) > size:
+            content = msgspec.json.encode(_Outcome(**fields))
+        file.write(content.ljust(size))
 
 
 def final_state(run: str) -> StateEvent | None:

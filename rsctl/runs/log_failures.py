@@ -12,10 +12,10 @@ strongest first:
 from __future__ import annotations
 
 import re
-import signal
 from typing import NamedTuple, Optional
 
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.stream.ends import signal_name
 from rsctl.runs.stream.events import Failure, LogEvent, UnnamedFailure
 from rsctl.runs.stream.journal import tail_lines
 
@@ -48,19 +48,11 @@ def log_failures(folder: RunFolder, replicas: list[str], reported: UnnamedFailur
             replica=name,
             time=sign.time,
             exit_code=reported.exit_code if sign.code is None else _exit_code(sign.code),
-            signal=reported.signal if sign.code is None else _signal(sign.code),
+            signal=reported.signal if sign.code is None else signal_name(-sign.code),
         )
         for name, sign in signs.items()
         if sign.strength == strongest
     ]
-
-
-def signal_name(number: int) -> str | None:
-    """`SIGKILL` for 9; None for a number that is not a signal here."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return None
 
 
 def _sign(lines: list[LogEvent], reported: str) -> _Sign | None:
@@ -92,10 +84,6 @@ def _is_quoted(line: str, reported: str) -> bool:
 
 def _exit_code(code: int) -> int:
     return code if code >= 0 else 128 - code
-
-
-def _signal(code: int) -> str | None:
-    return signal_name(-code) if code < 0 else None
 
 
 def _tail(folder: RunFolder, replica: str) -> list[LogEvent]:

@@ -78,14 +78,13 @@ def add_placements(store: Store, run: str, placements: Iterable[PlannedPlacement
 
 def current_placement(store: Store, run: str) -> CurrentPlacement | None:
     """The placement of a run now; None if the run has only one."""
-    with store.transaction() as db:
+    with store.snapshot() as db:
         return _present(db, run)
 
 
 def first_request(store: Store, run: str) -> Any:
     """The request for a run's first placement; None if it has only one."""
-    with store.transaction() as db:
-        row = db.execute("SELECT plan FROM places WHERE run=? AND number=0", (run,)).fetchone()
+    row = next(store.rows("SELECT plan FROM places WHERE run=? AND number=0", run), None)
     return msgspec.json.decode(row[0])["request"] if row else None
 
 
@@ -124,20 +123,19 @@ def go_on(
 
 def request_cancel(store: Store, run: str) -> None:
     """Record that a run's cancellation was requested: it moves to no further placement."""
-    with store.transaction() as db:
-        db.execute("UPDATE runs SET ending=COALESCE(ending, ?) WHERE id=?", (now(), run))
+    store.write("UPDATE runs SET ending=COALESCE(ending, ?) WHERE id=?", now(), run)
 
 
 def may_go_on(store: Store, run: str) -> bool:
     """Whether a run has a next placement and no request to cancel it."""
-    with store.transaction() as db:
+    with store.snapshot() as db:
         present = _present(db, run)
         return present is not None and not present.is_last and not _is_ending(db, run)
 
 
 def is_ending(store: Store, run: str) -> bool:
     """Whether the run's cancellation was requested, or it has ended."""
-    with store.transaction() as db:
+    with store.snapshot() as db:
         return _is_ending(db, run)
 
 

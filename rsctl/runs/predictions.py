@@ -34,16 +34,14 @@ class RunPrediction(msgspec.Struct, frozen=True, kw_only=True):
 def keep_prediction(store: Store, run: str, prediction: RunPrediction) -> None:
     """Record the prediction for a run. Raises StoreError."""
     text = msgspec.json.encode(prediction).decode()
-    with store.transaction() as db:
-        db.execute("INSERT OR REPLACE INTO predictions VALUES (?, ?)", (run, text))
+    store.write("INSERT OR REPLACE INTO predictions VALUES (?, ?)", run, text)
 
 
 def prediction_of(store: Store, run: str) -> RunPrediction | None:
     """The record; None if it does not exist or has another version. Raises StoreError."""
-    with store.transaction() as db:
-        rows = db.execute("SELECT prediction FROM predictions WHERE run=?", (run,)).fetchall()
+    row = next(store.rows("SELECT prediction FROM predictions WHERE run=?", run), None)
     try:
-        return msgspec.json.decode(rows[0][0], type=RunPrediction) if rows else None
+        return msgspec.json.decode(row[0], type=RunPrediction) if row else None
     except msgspec.MsgspecError:
         return None
 
@@ -76,9 +74,8 @@ def errors_of(store: Store, target: str, calibration: Calibration) -> list[float
         "SELECT runs.id FROM runs JOIN predictions ON predictions.run = runs.id"
         " WHERE runs.target=? ORDER BY runs.rowid DESC LIMIT ?"
     )
-    with store.transaction() as db:
-        runs = [run for (run,) in db.execute(query, (target, _MOST_RUNS)).fetchall()]
-    errors = (_error(store, run, calibration) for run in runs)
+    rows = list(store.rows(query, target, _MOST_RUNS))
+    errors = (_error(store, run, calibration) for (run,) in rows)
     return [error for error in errors if error is not None]
 
 

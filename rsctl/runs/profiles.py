@@ -11,13 +11,10 @@ from rsctl.runs.stream.profiles import RankProfile
 def keep_profile(store: Store, run: str, profile: RankProfile) -> None:
     """Record the summary of a rank; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(profile).decode()
-    with store.transaction() as db:
-        db.execute("INSERT OR REPLACE INTO profiles VALUES (?, ?, ?)", (run, profile.rank, text))
+    store.write("INSERT OR REPLACE INTO profiles VALUES (?, ?, ?)", run, profile.rank, text)
 
 
 def profiles_of(store: Store, run: str) -> list[RankProfile]:
     """The summaries of a run by rank. Raises StoreError."""
-    with store.transaction() as db:
-        query = "SELECT record FROM profiles WHERE run=? ORDER BY rank"
-        rows = db.execute(query, (run,)).fetchall()
+    rows = store.rows("SELECT record FROM profiles WHERE run=? ORDER BY rank", run)
     return [msgspec.json.decode(text, type=RankProfile) for (text,) in rows]

@@ -196,14 +196,7 @@ class Recorder:
         the rest.
         """
         self._reserve.unlink(missing_ok=True)
-        folder = self._reserve.parent
-        self.finding(
-            warning(
-                "disk-full",
-                f"{_why_full(folder)}: logs are incomplete from here on, the job continues",
-                _remedy(),
-            )
-        )
+        self.finding(_full(self._folder.path))
 
     def close(self) -> None:
         """Write all waiting data and remove the reserve."""
@@ -245,20 +238,11 @@ def _reserve_space(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _is_limited() -> bool:
-    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
-
-
-def _why_full(folder: Path) -> str:
-    if _is_limited():
-        return (
-            f"the disk of {folder} is full, or a file has reached this process's limit of file "
-            "sizes"
-        )
-    return f"the disk of {folder} is full"
-
-
-def _remedy() -> str:
-    if _is_limited():
-        return "raise the limit, `ulimit -f unlimited`, or free disk space"
-    return "free disk space, or set RSCTL_HOME to a larger disk"
+def _full(folder: Path) -> Finding:
+    is_limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+    or_limit = ", or a file has reached this process's limit of file sizes" if is_limited else ""
+    remedy = "free disk space, or set RSCTL_HOME to a larger disk"
+    if is_limited:
+        remedy = "raise the limit, `ulimit -f unlimited`, or free disk space"
+    lost = "logs are incomplete from here on, the job continues"
+    return warning("disk-full", f"the disk of {folder} is full{or_limit}: {lost}", remedy)

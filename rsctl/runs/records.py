@@ -73,6 +73,10 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     spec: Optional[str] = None
     facts: list[Fact] = []
 
+    def fact(self, name: str) -> Any:
+        """The value of the fact with this name; None if there is none."""
+        return next((fact.value for fact in self.facts if fact.name == name), None)
+
     @property
     def victims(self) -> list[str]:
         """The replicas that failed because of the first failure."""

@@ -25,7 +25,8 @@ from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, LogEvent
 from rsctl.runs.stream.journal import JournalReader
-from rsctl.runs.stream.metrics import CHECKED, SLOT_MARK, mark_value, structured
+from rsctl.runs.stream.metrics import CHECKED, SLOT_MARK, mark_value
+from rsctl.runs.stream.structured import record_of
 from rsctl.runs.versions import reported_versions
 
 _MOST_LOST = 50
@@ -58,8 +59,8 @@ class SlotMarks:
 
     def read(self, line: LogEvent) -> Mark | None:
         """The mark in a line; None for any other line."""
-        record = structured(line.text) if line.rank is None else None
-        if record is None or record["rsctl"] not in ("slots", "slot"):
+        record = record_of(line.text, "slots", "slot") if line.rank is None else {}
+        if not record:
             return None
         if record["rsctl"] == "slots":
             self._locks.setdefault(line.replica, str(record.get("lock")))
@@ -245,10 +246,8 @@ class _Window(NamedTuple):
 
 def _windows(store: Store, run: str, end: SlotEnd) -> list[_Window]:
     query = "SELECT replica, value, rowid, time FROM metrics WHERE run=? AND name=? ORDER BY rowid"
-    with store.transaction() as db:
-        rows = db.execute(query, (run, SLOT_MARK)).fetchall()
     stored: dict[str, dict[float, tuple[int, str]]] = {}
-    for replica, value, row, time in rows:
+    for replica, value, row, time in store.rows(query, run, SLOT_MARK):
         stored.setdefault(replica, {}).setdefault(value, (row, time))
     found = []
     for worker, mark in end.ended.items():

@@ -13,7 +13,7 @@ from msgspec import Meta
 from rsctl.estimate.advice.measured import StepRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.metrics import structured
+from rsctl.runs.stream.structured import converted, record_of
 
 _MOST_PARTS = 1000
 
@@ -30,20 +30,13 @@ def reported_steps(line: LogEvent) -> StepPart | None:
 
     Any program can print such a line: a line of another form is ignored.
     """
-    record = structured(line.text)
-    if not record or record["rsctl"] != "steps":
-        return None
-    try:
-        return msgspec.convert(record, StepPart)
-    except msgspec.ValidationError:
-        return None
+    return converted(record_of(line.text, "steps"), StepPart)
 
 
 def keep_steps(store: Store, run: str, part: StepPart) -> None:
     """Record a part; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(part).decode()
-    with store.transaction() as db:
-        db.execute("INSERT OR REPLACE INTO step_times VALUES (?, ?, ?)", (run, part.part, text))
+    store.write("INSERT OR REPLACE INTO step_times VALUES (?, ?, ?)", run, part.part, text)
 
 
 def steps_of(store: Store, run: str) -> StepRecord | None:
@@ -51,9 +44,7 @@ def steps_of(store: Store, run: str) -> StepRecord | None:
 
     Raises StoreError.
     """
-    query = "SELECT record FROM step_times WHERE run=? ORDER BY part"
-    with store.transaction() as db:
-        rows = db.execute(query, (run,)).fetchall()
+    rows = store.rows("SELECT record FROM step_times WHERE run=? ORDER BY part", run)
     return whole_record([msgspec.json.decode(text, type=StepPart) for (text,) in rows])
 
 

@@ -52,7 +52,7 @@ class Store(Database):
 
     def add(self, run: RunRecord) -> None:
         """Record a run before anything of it starts."""
-        self._write(
+        self.write(
             "INSERT INTO runs"
             " (id, name, target, url, state, created, plan, metrics_spec, settings, spec)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -69,7 +69,7 @@ class Store(Database):
         if event.replica is None:
             self._record_run(run, event)
         else:
-            self._write(
+            self.write(
                 "INSERT INTO replicas VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                 " state=excluded.state, exit_code=excluded.exit_code, reason=excluded.reason,"
                 " since=excluded.since",
@@ -81,7 +81,7 @@ class Store(Database):
         started = event.time if event.state is JobState.RUNNING else None
         ended = event.time if event.state.is_final else None
         earlier = JobState.FAILED if event.state is JobState.EXPIRED else event.state
-        self._write(
+        self.write(
             "UPDATE runs SET state=?, reason=?, exit_code=?, attempt=?,"
             " started=COALESCE(started, ?), ended=COALESCE(ended, ?)"
             " WHERE id=? AND (ended IS NULL OR state IN (?, ?))",
@@ -91,11 +91,11 @@ class Store(Database):
 
     def locate(self, run: str, url: str) -> None:
         """Record under which URL the target knows a run."""
-        self._write("UPDATE runs SET url=? WHERE id=?", url, run)
+        self.write("UPDATE runs SET url=? WHERE id=?", url, run)
 
     def progress(self, run: str) -> bytes | None:
         """The stored progress of collecting a run's log; None if nothing is stored."""
-        rows = self._rows("SELECT progress FROM collected WHERE run=?", run)
+        rows = self.rows("SELECT progress FROM collected WHERE run=?", run)
         return next((text.encode() for (text,) in rows), None)
 
     def keep(
@@ -112,11 +112,11 @@ class Store(Database):
 
     def record_failure(self, run: str, failure: Failure) -> None:
         """Record a run's first failure."""
-        self._write("UPDATE runs SET first_failure=? WHERE id=?", _json(failure), run)
+        self.write("UPDATE runs SET first_failure=? WHERE id=?", _json(failure), run)
 
     def record_attempt(self, run: str, attempt: Attempt) -> None:
         """Record a start of the job that another one followed; of several the last counts."""
-        self._write(
+        self.write(
             "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?)",
             *(run, attempt.attempt, attempt.ended, attempt.reason),
             _json(attempt.failure) if attempt.failure else None,
@@ -140,7 +140,7 @@ class Store(Database):
 
     def metrics(self, run: str, after: int = 0) -> Iterator[tuple[int, MetricEvent]]:
         """A run's metrics in the order of their arrival, each with its row number."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT rowid, time, replica, name, step, value FROM metrics"
             " WHERE run=? AND rowid>? ORDER BY rowid",
             *(run, after),
@@ -162,7 +162,7 @@ class Store(Database):
         if names:
             chosen, values = "name IN (SELECT value FROM json_each(?3))", (*values, _json([*names]))
         query = f"SELECT rowid FROM metrics WHERE run=?1 AND {chosen or 1}"  # noqa: S608
-        rows = self._rows(f"{query} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", *values)
+        rows = self.rows(f"{query} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", *values)
         return next((row for (row,) in rows), 0)
 
     def values(self, run: str, *globs: str, newest_first: bool = False) -> Iterator[MetricEvent]:
@@ -171,7 +171,7 @@ class Store(Database):
         chosen = " OR ".join("name GLOB ?" for _ in globs)
         columns = "time, replica, name, value"
         query = f"SELECT {columns} FROM metrics WHERE run=? AND ({chosen}) ORDER BY rowid {order}"  # noqa: S608
-        for time, replica, name, stored in self._rows(query, run, *globs):
+        for time, replica, name, stored in self.rows(query, run, *globs):
             if (value := _number(stored)) is not None:
                 yield MetricEvent(time=time, replica=replica, name=name, value=value)
 
@@ -181,18 +181,18 @@ class Store(Database):
         """
         own = "run=? AND typeof(step)='integer' AND substr(name, 1, 5)<>'node.'"
         query = f"SELECT count(*), name, replica FROM metrics WHERE {own} GROUP BY name, replica"  # noqa: S608
-        series = [(is_chief(replica), *row, replica) for *row, replica in self._rows(query, run)]
+        series = [(is_chief(replica), *row, replica) for *row, replica in self.rows(query, run)]
         if not series:
             return []
         _, _, name, replica = max(series)
         query = f"SELECT time, step FROM metrics WHERE {own} AND name=? AND replica=? ORDER BY time"  # noqa: S608
-        return list(self._rows(query, run, name, replica))
+        return list(self.rows(query, run, name, replica))
 
     def disk_uses(self, run: str | None = None) -> dict[str, int]:
         """By run, the approximate bytes of its metrics in the database; or for one run alone."""
         size = "length(time) + length(replica) + length(name) + 2 * length(run) + 36"
         where = "WHERE run=?" if run is not None else ""
-        rows = self._rows(
+        rows = self.rows(
             f"SELECT run, sum({size}) FROM metrics {where} GROUP BY run",  # noqa: S608
             *([run] if run is not None else []),
         )
@@ -202,7 +202,7 @@ class Store(Database):
         """By replica, the last value of each metric whose name begins with `prefix`, by the rest of
         the name.
         """
-        rows = self._rows(
+        rows = self.rows(
             "SELECT replica, name, value FROM metrics WHERE rowid IN (SELECT max(rowid)"
             " FROM metrics WHERE run=? AND substr(name, 1, ?)=? GROUP BY replica, name)",
             *(run, len(prefix), prefix),
@@ -249,7 +249,7 @@ class Store(Database):
         """The ids of `runs`, without reading the runs."""
         chosen = "name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
         query = f"SELECT id FROM runs WHERE {chosen} ORDER BY rowid DESC"  # noqa: S608
-        return [str(run) for (run,) in self._rows(query, name, since)]
+        return [str(run) for (run,) in self.rows(query, name, since)]
 
     def runs_of(self, ids: Collection[str]) -> list[RunRecord]:
         """The runs with these ids, the last recorded first."""
@@ -262,7 +262,7 @@ class Store(Database):
         Omits damaged rows.
         """
         columns = ", ".join(("id", *RunSummary._fields[1:]))
-        rows = self._rows(f"SELECT {columns} FROM runs ORDER BY rowid DESC LIMIT ?", -1)  # noqa: S608
+        rows = self.rows(f"SELECT {columns} FROM runs ORDER BY rowid DESC LIMIT ?", -1)  # noqa: S608
         found = []
         for row in rows:
             try:
@@ -316,7 +316,7 @@ class Store(Database):
         return [damaged(run, why, "warning") for run, why in self.damaged.items()]
 
     def _ids(self, which: str, value: object) -> list[str]:
-        return [str(run) for (run,) in self._rows(f"SELECT id FROM runs {which}", value)]  # noqa: S608
+        return [str(run) for (run,) in self.rows(f"SELECT id FROM runs {which}", value)]  # noqa: S608
 
     def _runs(self, which: str, *values: object) -> list[RunRecord]:
         with self._explaining():

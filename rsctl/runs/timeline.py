@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
-from typing import Any, Optional
+from typing import Optional
 
-from rsctl.findings import JobState, RsctlError
+from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.goodput import Span
 from rsctl.runs.reader import StateReader
 from rsctl.runs.records import PHASES, RunRecord
 from rsctl.runs.stream.events import Event, StateEvent, now, parse_time
-from rsctl.target_info import target_info
+from rsctl.target_info import bills
 
 SECOND = 1_000_000
 """Microseconds."""
@@ -49,7 +49,7 @@ def spans_of(run: RunRecord, found: Iterable[Event] | None = None) -> list[Span]
 
 
 def _states(run: RunRecord, events: list[StateEvent], end: int) -> Iterator[Span]:
-    pays_start = not _is_cloud(run)
+    pays_start = not bills(run.target)
     ends = {attempt.attempt: moment(attempt.ended) for attempt in run.attempts}
     time, state, attempt = moment(run.created), JobState.QUEUED, 1
     has_run = False
@@ -105,7 +105,7 @@ def _recorded(run: RunRecord) -> Iterator[StateEvent]:
 
 def _phases(run: RunRecord, end: int) -> list[Span]:
     """The phases that a cloud reports, up to the end of the run."""
-    value: Any = next((fact.value for fact in run.facts if fact.name == PHASES), None)
+    value = run.fact(PHASES)
     spans: list[Span] = []
     for phase in value if isinstance(value, list) else ():
         if not isinstance(phase, dict) or "start" not in phase:  # of an earlier version
@@ -115,13 +115,6 @@ def _phases(run: RunRecord, end: int) -> list[Span]:
             spans[-1] = spans[-1]._replace(end=start)
         spans.append(Span(start, end, phase["cause"], bool(phase["billed"])))
     return [span for span in spans if span.start <= span.end]
-
-
-def _is_cloud(run: RunRecord) -> bool:
-    try:
-        return target_info(run.target).is_billed
-    except RsctlError:  # its target is no longer installed
-        return False
 
 
 def moment(time: str) -> int:

@@ -6,8 +6,8 @@ import msgspec
 
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.metrics import structured
 from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.structured import record_of
 
 KNOWN = (
     *("rsctl", "python", "torch", "nccl", "driver", "gpu", "gpu_clock", "cpu", "cores", "clock"),
@@ -23,8 +23,8 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
 
     Any program can print such a line: unknown names and values that are not texts are left out.
     """
-    record = structured(line.text)
-    if not record or record["rsctl"] != "versions":
+    record = record_of(line.text, "versions")
+    if not record:
         return None
     texts = {name: record.get(name) for name in KNOWN if name != "rsctl"}
     texts["rsctl"] = record.get("rsctl_version")
@@ -34,12 +34,10 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
 def keep_versions(store: Store, run: str, replica: str, versions: dict[str, str]) -> None:
     """Record a replica's versions and machine; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(versions).decode()
-    with store.transaction() as db:
-        db.execute("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", (run, replica, text))
+    store.write("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", run, replica, text)
 
 
 def versions_of(store: Store, run: str) -> dict[str, dict[str, str]]:
     """The versions and machine of each replica. Raises StoreError."""
-    with store.transaction() as db:
-        rows = db.execute("SELECT replica, versions FROM versions WHERE run=?", (run,)).fetchall()
+    rows = store.rows("SELECT replica, versions FROM versions WHERE run=?", run)
     return {replica: msgspec.json.decode(text, type=dict[str, str]) for replica, text in rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Optional
+from typing import Optional
 
 import msgspec
 
@@ -56,15 +56,15 @@ def waiting_of(run: RunRecord) -> Waiting | None:
     """
     if run.state not in (JobState.QUEUED, JobState.STARTING) or run.started is not None:
         return None
-    if _has_machines(run):
+    if (phases := run.fact(PHASES)) and phases[-1].get("billed"):  # such as a download of inputs
         return None
     tried = [each for each in run.placements if each.began is not None]
     rest = run.placements[len(tried) :]
     since = (tried[-1].began if tried else None) or run.created
     limit = _limit(run.run)
     until = parse_time(since) + timedelta(seconds=limit) if limit else None
-    estimates = [str(fact.value) for fact in run.facts if fact.name == EXPECTED_START]
-    expected = estimates[0] if estimates else None
+    estimate = run.fact(EXPECTED_START)
+    expected = None if estimate is None else str(estimate)
     if not (tried or run.reason or expected):
         return None
     return Waiting(
@@ -75,12 +75,6 @@ def waiting_of(run: RunRecord) -> Waiting | None:
         until=until.strftime("%Y-%m-%dT%H:%M:%SZ") if until else None,
         expected_start=expected,
     )
-
-
-def _has_machines(run: RunRecord) -> bool:
-    """Whether the target bills the present phase, such as the download of inputs."""
-    phases: Any = next((fact.value for fact in run.facts if fact.name == PHASES), None)
-    return bool(phases) and bool(phases[-1].get("billed"))
 
 
 def _limit(run: str) -> float | None:

@@ -9,17 +9,12 @@ a browser, an origin that is this server. Prometheus sends the token itself, for
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
 from html import escape
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -27,15 +22,15 @@ POLICY = (
 )
 """The content that a page may load or run: the files of this server alone, nothing inline."""
 
-HEADERS = (
-    ("content-security-policy", POLICY),
-    ("cache-control", "no-store"),
-    ("referrer-policy", "no-referrer"),
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
 ACTION_HEADER = "x-rsctl-action"
 """A header that a POST needs: a form of another site cannot send it."""
 
@@ -58,64 +53,64 @@ class Guard:
         """Answer a request, or pass it on."""
         if scope["type"] != "http":
             return
-        headers = {name.decode("latin-1"): value for name, value in _texts(scope)}
-        refusal = self._refusal(scope["method"], headers)
+        request = Request(scope)
+        refusal = self._refusal(request)
+        answer: ASGIApp
         if refusal is not None:
-            await _answer(send, *refusal)
-        elif self._has_token(scope):
-            await self._log_in(send)
-        elif not (self._has_session(headers) or self._is_scrape(scope, headers)):
-            why = "Open the address that `rsctl ui` has printed: it contains the token."
-            await _answer(send, 403, "This page needs a token", why)
+            answer = _page(*refusal)
+        elif self._has_token(request):
+            answer = self._login()
+        elif self._has_session(request) or self._is_scrape(request):
+            answer = self._app
         else:
-            await self._app(scope, receive, _with_headers(send))
+            why = "Open the address that `rsctl ui` has printed: it contains the token."
+            answer = _page(403, "This page needs a token", why)
+        await answer(scope, receive, _with_headers(send))
 
-    def _refusal(self, method: str, headers: dict[str, str]) -> tuple[int, str, str] | None:
+    def _refusal(self, request: Request) -> tuple[int, str, str] | None:
         """The status, title and reason of a request that is never answered."""
-        host = headers.get("host", "")
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self._hosts:
             return 421, "Wrong host", "Use 127.0.0.1 or localhost, with the port of `rsctl ui`."
-        origin = headers.get("origin")
         if origin is not None and origin != f"http://{host}":
             return 403, "Wrong origin", "Another page has sent this request."
-        if method in ("GET", "HEAD"):
+        if request.method in ("GET", "HEAD"):
             return None
-        if method != "POST":
+        if request.method != "POST":
             return 405, "Wrong method", "Use GET, or POST to cancel."
-        if origin is None or ACTION_HEADER not in headers:
+        if origin is None or ACTION_HEADER not in request.headers:
             return 403, "Wrong origin", "Only the page of `rsctl ui` can cancel."
         return None
 
-    def _has_token(self, scope: Scope) -> bool:
-        if scope["path"] != "/" or scope["method"] != "GET":
+    def _has_token(self, request: Request) -> bool:
+        if request.scope["path"] != "/" or request.method != "GET":
             return False
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        return _is_equal(given, self._token)
+        return _is_equal(request.query_params.get("token", ""), self._token)
 
-    def _is_scrape(self, scope: Scope, headers: dict[str, str]) -> bool:
+    def _is_scrape(self, request: Request) -> bool:
         """Whether a monitoring system reads the metrics, by the token; it may read nothing else."""
-        kind, _, given = headers.get("authorization", "").partition(" ")
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
         is_known = kind.lower() == "bearer" and _is_equal(given.strip(), self._token)
-        return is_known and scope["path"] == "/metrics" and scope["method"] in ("GET", "HEAD")
+        return is_known and request.scope["path"] == "/metrics" and request.method != "POST"
 
-    def _has_session(self, headers: dict[str, str]) -> bool:
-        pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+    def _has_session(self, request: Request) -> bool:
+        parts = request.headers.get("cookie", "").split(";")
+        pairs = (part.strip().partition("=") for part in parts)
         return any(_is_equal(value, self._session) for name, _, value in pairs
                    if name == self._cookie)  # fmt: skip
 
-    async def _log_in(self, send: Send) -> None:
+    def _login(self) -> HTMLResponse:
         """Set the cookie, and leave the address with the token.
 
         This is a page and not a redirect: a browser does not send a cookie with `SameSite=Strict`
         with a redirect that began at another site, such as a chat in which the address was sent.
         """
-        cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
-        more = (("set-cookie", cookie), ("refresh", "0; url=/"))
-        await _answer(send, 200, "rsctl", "Opening the list of runs …", more)
-
-
-def _texts(scope: Scope) -> list[tuple[bytes, str]]:
-    return [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+        page = _page(200, "rsctl", "Opening the list of runs …")
+        page.headers["set-cookie"] = (
+            f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
+        )
+        page.headers["refresh"] = "0; url=/"
+        return page
 
 
 def _is_equal(given: str, known: str) -> bool:
@@ -123,32 +118,18 @@ def _is_equal(given: str, known: str) -> bool:
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
+    async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *_raw(HEADERS)]
+            MutableHeaders(scope=message).update(HEADERS)
         await send(message)
 
     return sending
 
 
-def _raw(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers]
-
-
-async def _answer(
-    send: Send, status: int, title: str, text: str, more: tuple[tuple[str, str], ...] = ()
-) -> None:
+def _page(status: int, title: str, text: str) -> HTMLResponse:
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{escape(title)}</title><h1>{escape(title)}</h1><p>{escape(text)}</p></html>\n"
     )
-    body = page.encode()
-    headers = (
-        ("content-type", "text/html; charset=utf-8"),
-        ("content-length", str(len(body))),
-        *HEADERS,
-        *more,
-    )
-    await send({"type": "http.response.start", "status": status, "headers": _raw(headers)})
-    await send({"type": "http.response.body", "body": body})
+    return HTMLResponse(page, status)

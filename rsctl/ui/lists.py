@@ -11,7 +11,7 @@ from urllib.parse import quote
 from rsctl.api import Store
 from rsctl.bench.records import Benches, BenchRecord
 from rsctl.bench.summary import done, format_trial
-from rsctl.results.report.charts import counted
+from rsctl.findings import counted
 from rsctl.results.report.html import Child, Markup, element, join, paragraph
 from rsctl.results.report.result_section import state_mark
 from rsctl.runs.records import RunSummary

@@ -34,21 +34,25 @@ _LOG_PARAMETERS = ("replica", "text", "errors")
 
 def make_app(keeper: Keeper) -> Starlette:
     """The application; `Guard` must stand before it."""
-    routes = _Routes(keeper)
+    makers: dict[str, Callable[[Request], streams.Stream]] = {
+        "runs": lambda asked: streams.list_events(keeper, run_list, Query.of(asked.query_params)),
+        "benches": lambda asked: streams.list_events(
+            keeper, bench_list, Query.of(asked.query_params)
+        ),
+        "run/{name}": lambda asked: streams.run_events(keeper, _run(asked), _chosen(asked)),
+        "bench/{name}": lambda asked: streams.bench_events(keeper, _bench(asked)),
+        "compare": lambda asked: streams.compare_events(keeper, _compared(asked)),
+    }
     return Starlette(
         routes=[
-            Route("/", routes.runs),
-            Route("/benches", routes.benches),
-            Route("/run/{name}", routes.run),
-            Route("/bench/{name}", routes.bench),
-            Route("/compare", routes.compare),
-            Route("/events/runs", routes.run_list_events),
-            Route("/events/benches", routes.bench_list_events),
-            Route("/events/run/{name}", routes.run_events),
-            Route("/events/bench/{name}", routes.bench_events),
-            Route("/events/compare", routes.compare_events),
-            Route("/cancel/run/{name}", routes.cancel_run, methods=["POST"]),
-            Route("/cancel/bench/{name}", routes.cancel_bench, methods=["POST"]),
+            Route("/", lambda asked: _list_page(asked, "Runs", "/", run_list)),
+            Route("/benches", lambda asked: _list_page(asked, "Benches", "/benches", bench_list)),
+            Route("/run/{name}", _run_page),
+            Route("/bench/{name}", _bench_page),
+            Route("/compare", _comparison),
+            *(Route(f"/events/{path}", partial(_events, make)) for path, make in makers.items()),
+            Route("/cancel/run/{name}", partial(_cancel, _run), methods=["POST"]),
+            Route("/cancel/bench/{name}", partial(_cancel, _bench), methods=["POST"]),
             Route("/assets/style.css", _style),
             Route("/assets/{name}", _asset),
             Route("/metrics", _metrics),
@@ -58,53 +62,27 @@ def make_app(keeper: Keeper) -> Starlette:
     )
 
 
-class _Routes:
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+def _run_page(request: Request) -> Response:
+    return HTMLResponse(run_view.run_frame(_run(request), _chosen(request)))
 
-    def runs(self, request: Request) -> Response:
-        return _list_page(request, "Runs", "/", run_list)
 
-    def benches(self, request: Request) -> Response:
-        return _list_page(request, "Benches", "/benches", bench_list)
+def _bench_page(request: Request) -> Response:
+    return HTMLResponse(run_view.bench_frame(_bench(request)))
 
-    def run(self, request: Request) -> Response:
-        return HTMLResponse(run_view.run_frame(_run(request), _chosen(request)))
 
-    def bench(self, request: Request) -> Response:
-        return HTMLResponse(run_view.bench_frame(_bench(request)))
+def _comparison(request: Request) -> Response:
+    return HTMLResponse(run_view.compare_frame(_compared(request)))
 
-    def compare(self, request: Request) -> Response:
-        return HTMLResponse(run_view.compare_frame(_compared(request)))
 
-    def run_list_events(self, request: Request) -> Response:
-        query = Query.of(request.query_params)
-        return _stream(streams.list_events(self._keeper, run_list, query))
+def _events(make: Callable[[Request], streams.Stream], request: Request) -> Response:
+    return _Stream(make(request))
 
-    def bench_list_events(self, request: Request) -> Response:
-        query = Query.of(request.query_params)
-        return _stream(streams.list_events(self._keeper, bench_list, query))
 
-    def run_events(self, request: Request) -> Response:
-        return _stream(streams.run_events(self._keeper, _run(request), _chosen(request)))
-
-    def bench_events(self, request: Request) -> Response:
-        return _stream(streams.bench_events(self._keeper, _bench(request)))
-
-    def compare_events(self, request: Request) -> Response:
-        return _stream(streams.compare_events(self._keeper, _compared(request)))
-
-    def cancel_run(self, request: Request) -> Response:
-        run = _run(request)
-        if not run.state.is_final:
-            run.request_cancel()
-        return JSONResponse({"requested": run.id}, 202)
-
-    def cancel_bench(self, request: Request) -> Response:
-        bench = _bench(request)
-        if not bench.state.is_final:
-            bench.request_cancel()
-        return JSONResponse({"requested": bench.id}, 202)
+def _cancel(find: Callable[[Request], Run | Bench], request: Request) -> Response:
+    handle = find(request)
+    if not handle.state.is_final:
+        handle.request_cancel()
+    return JSONResponse({"requested": handle.id}, 202)
 
 
 def _list_page(
@@ -163,10 +141,6 @@ def _chosen(request: Request) -> dict[str, str]:
     return {n: request.query_params[n] for n in _LOG_PARAMETERS if n in request.query_params}
 
 
-def _stream(events: streams.Stream) -> Response:
-    return _Stream(events)
-
-
 class _Stream(StreamingResponse):
     """Events until their end, or until the browser goes away, which closes their run's log.
 
@@ -220,9 +194,8 @@ def _refused(request: Request, problem: Exception) -> Response:
 
 def _failed(request: Request, problem: Exception) -> Response:
     findings: Any = getattr(problem, "findings", ())
-    texts = [f"{f.message}{f' → {f.remedy}' if f.remedy else ''}" for f in findings]
     is_usage = getattr(problem, "exit_code", None) is ExitCode.USAGE
-    return _problem(request, 400 if is_usage else 503, texts)
+    return _problem(request, 400 if is_usage else 503, shell.finding_texts(findings))
 
 
 def _problem(request: Request, status: int, texts: list[str]) -> Response:

@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 from rsctl.api import Bench, Run, Store
 from rsctl.bench.records import Benches
-from rsctl.findings import Finding
+from rsctl.findings import Finding, counted
 from rsctl.results.report.build import add_overview
-from rsctl.results.report.charts import counted
 from rsctl.results.report.data import RunData, collect
 from rsctl.results.report.html import Child, Markup, element, items, join, paragraph, section, table
+from rsctl.results.report.page import left_out
 from rsctl.results.report.result_section import state_mark
 from rsctl.results.report.run_section import named_parts, run_facts
 from rsctl.runs.records import Replica
 from rsctl.runs.stream.formatting import format_number
 from rsctl.ui.live_page import LivePage
-from rsctl.ui.shell import address, button, page, part
+from rsctl.ui.shell import address, button, finding_texts, page, part
 
 TILES = 512
 """Replicas with a tile at most."""
@@ -150,7 +150,7 @@ def run_view(store: Store, run: Run, outdated: Sequence[Finding]) -> View:
         **named,
         "outdated": str(_outdated(outdated)),
         "replicas": str(join([_waiting(run), _tiles(data)])),
-        "facts": str(section("Run", run_facts(data), level=3)),
+        "facts": str(section("Run", run_facts(data))),
     }
     return View(parts, live.plots, run.state.value, run.state.is_final)
 
@@ -165,9 +165,8 @@ def _waiting(run: Run) -> Markup:
 def _outdated(findings: Sequence[Finding]) -> Markup:
     if not findings:
         return Markup()
-    texts = [f"{f.message}{f' → {f.remedy}' if f.remedy else ''}" for f in findings]
     title = paragraph(element("strong", "This page may be out of date"))
-    return element("div", title, items(texts), class_="warning")
+    return element("div", title, items(finding_texts(findings)), class_="warning")
 
 
 def _tiles(data: RunData) -> Markup:
@@ -179,11 +178,10 @@ def _tiles(data: RunData) -> Markup:
     use = {name: events[-1].value for name, events in
            data.metrics.get("node.cpu_percent", {}).items() if events}  # fmt: skip
     tiles = [_tile(each, steps.get(each.replica), use.get(each.replica)) for each in replicas]
-    left = len(data.run.replicas) - len(replicas)
-    more = paragraph(f"{counted(left, 'more replica')} not shown", class_="faint") if left else None
+    more = left_out(len(data.run.replicas) - len(replicas), "replica", "not shown")
     title = counted(len(data.run.replicas), "replica")
     kind = "tiles many" if len(tiles) > _MANY else "tiles"
-    return section(title, element("div", *tiles, class_=kind), more, level=3)
+    return section(title, element("div", *tiles, class_=kind), more)
 
 
 def _last_steps(data: RunData) -> dict[str, int]:
@@ -234,7 +232,7 @@ def _trials(bench: Bench) -> Markup:
     ]
     if not rows:
         return Markup()
-    return section("Runs", table(("run", "state", "cell", "repetition", "reason"), rows), level=3)
+    return section("Runs", table(("run", "state", "cell", "repetition", "reason"), rows))
 
 
 def compare_view(store: Store, names: Sequence[str]) -> View:

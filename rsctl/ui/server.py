@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.installation import needs_extra
 
 _HOST = "127.0.0.1"
 _CLOSE_SECONDS = 2
@@ -30,12 +31,9 @@ def serve(port: int = 0, token_file: Path | None = None) -> Iterator[Served]:
     The token is in `token_file`, or a new one. Raises RsctlError if the extra `ui` is not
     installed, the file is not usable, or the port is taken.
     """
-    try:
+    with needs_extra("ui", "ui", "rsctl ui needs starlette and uvicorn"):
         import starlette  # noqa: F401
         import uvicorn
-    except ImportError:
-        finding = error("ui", "rsctl ui needs starlette and uvicorn", install_command("ui"))
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
     from rsctl.ui.guard import Guard
     from rsctl.ui.keeper import Keeper
     from rsctl.ui.routes import make_app
@@ -71,14 +69,9 @@ def serve(port: int = 0, token_file: Path | None = None) -> Iterator[Served]:
 
 
 def _listen(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((_HOST, port))
+        return socket.create_server((_HOST, port), backlog=128)
     except OSError as problem:
-        listener.close()
-        message = f"cannot listen on {_HOST}:{port}: {problem.strerror}"
+        message = f"cannot listen on {_HOST}:{port}: {os.strerror(problem.errno or 0)}"
         finding = error("port", message, "choose another port with --port, or leave it out")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-    listener.listen(128)
-    return listener

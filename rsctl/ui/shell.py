@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
 from rsctl import __version__
+from rsctl.findings import Finding
 from rsctl.results.report.html import Child, Markup, element, join, plain
 
 _NAVIGATION = (("/", "Runs"), ("/benches", "Benches"))
@@ -62,3 +63,8 @@ def address(path: str, parameters: Mapping[str, str | list[str]]) -> str:
 def button(text: str, **attributes: str | None) -> Markup:
     """A button that the page's script handles."""
     return element("button", text, type="button", **attributes)
+
+
+def finding_texts(findings: Iterable[Finding]) -> list[str]:
+    """Each finding as one text, with its remedy."""
+    return [f"{f.message}{f' → {f.remedy}' if f.remedy else ''}" for f in findings]

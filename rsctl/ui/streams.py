@@ -6,7 +6,7 @@ The HTML standard defines the format, "Server-sent events": one JSON document an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from time import monotonic, perf_counter
 from typing import Any
@@ -20,6 +20,7 @@ from rsctl.runs.stream.formatting import format_line
 from rsctl.ui.keeper import Keeper
 from rsctl.ui.lists import Query
 from rsctl.ui.run_view import View, bench_view, compare_view, run_view
+from rsctl.ui.shell import finding_texts
 
 LINES = 600
 """Lines of a log that are sent first, and at most with one event; older ones are left out."""
@@ -80,7 +81,7 @@ class _Changes:
 class _Clock:
     """When the next view is due: the longer one takes to make, the fewer are made."""
 
-    def __init__(self, make: Callable[[], View]) -> None:
+    def __init__(self, make: Callable[[Store], View]) -> None:
         self._make = make
         self._due = 0.0
         self.is_final = False
@@ -95,7 +96,8 @@ class _Clock:
         """An event at once."""
         began = perf_counter()
         try:
-            view = self._make()
+            with closing(Store()) as store:
+                view = self._make(store)
             self.is_final = view.is_final
             return self._changes.of(view)
         except RsctlError as problem:
@@ -107,10 +109,9 @@ class _Clock:
 def run_events(keeper: Keeper, run: Run, parameters: Mapping[str, str]) -> Stream:
     """The run's page and its log, until the run has ended."""
 
-    def make() -> View:
-        with closing(Store()) as store:
-            run.reload()
-            return run_view(store, run, keeper.outdated.get(run.id, ()))
+    def make(store: Store) -> View:
+        run.reload()
+        return run_view(store, run, keeper.outdated.get(run.id, ()))
 
     clock = _Clock(make)
     yield clock.now()
@@ -186,42 +187,27 @@ def _line(line: LogEvent) -> tuple[str, str, int, str]:
 def bench_events(keeper: Keeper, bench: Bench) -> Stream:
     """The bench's page, until it has ended."""
 
-    def make() -> View:
-        with closing(Store()) as store:
-            bench.reload()
-            return bench_view(store, bench)
+    def make(store: Store) -> View:
+        bench.reload()
+        return bench_view(store, bench)
 
     return _views(keeper, make)
 
 
-def compare_events(keeper: Keeper, names: Iterable[str]) -> Stream:
+def compare_events(keeper: Keeper, names: Sequence[str]) -> Stream:
     """The comparison, until all have ended."""
-    chosen = list(names)
-
-    def make() -> View:
-        with closing(Store()) as store:
-            return compare_view(store, chosen)
-
-    return _views(keeper, make)
+    return _views(keeper, lambda store: compare_view(store, names))
 
 
-def _views(keeper: Keeper, make: Callable[[], View]) -> Stream:
-    is_final = False
-
-    def noting() -> View:
-        nonlocal is_final
-        view = make()
-        is_final = view.is_final
-        return view
-
-    clock = _Clock(noting)
+def _views(keeper: Keeper, make: Callable[[Store], View]) -> Stream:
+    clock = _Clock(make)
     while not keeper.stop.is_set():
         yield from clock.events()
-        if is_final:
+        if clock.is_final:
             yield event("end", {})
             return
         keeper.stop.wait(_VIEW_SECONDS / 2)
 
 
 def _why(problem: RsctlError) -> list[str]:
-    return [plain(f"{f.message}{f' → {f.remedy}' if f.remedy else ''}") for f in problem.findings]
+    return list(map(plain, finding_texts(problem.findings)))

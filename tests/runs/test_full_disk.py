@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
+from rsctl.bench.records import Benches
 from rsctl.findings import ExitCode
 from rsctl.runs import store_errors
+from rsctl.runs.placements import current_placement, is_ending
+from rsctl.runs.predictions import prediction_of
+from rsctl.runs.profiles import profiles_of
+from rsctl.runs.step_times import steps_of
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull, StoreError, is_at_limit, is_full
 from rsctl.runs.stream.events import MetricEvent
+from rsctl.runs.versions import versions_of
 from tests.kit.disks import fill, small_disk
 
 from .conftest import a_run, at
@@ -39,6 +45,10 @@ def test_a_full_disk_is_read_and_written_when_there_is_space(small_disk: Path) -
     full = Store(path)
     assert full.find("job-1").name == "job"
     assert full.summary("job-1") == {}
+    assert (versions_of(full, "job-1"), profiles_of(full, "job-1")) == ({}, [])
+    assert (steps_of(full, "job-1"), prediction_of(full, "job-1")) == (None, None)
+    assert (current_placement(full, "job-1"), is_ending(full, "job-1")) == (None, False)
+    assert (Benches(full).benches(), Benches(full).by_run()) == ([], {})
     with pytest.raises(DiskFull) as caught:
         full.add(a_run("job-2"))
     assert caught.value.exit_code == ExitCode.ENVIRONMENT

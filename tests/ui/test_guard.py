@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rsctl.ui.guard import Guard, Receive, Scope, Send
+from rsctl.ui.guard import Guard
 from tests.kit.deferred import Deferred
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 testclient = Deferred("starlette.testclient")
 

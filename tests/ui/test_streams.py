@@ -118,7 +118,7 @@ def update(parts: dict[str, str], plots: dict[str, int], final: bool = False) ->
 
 STREAMS: list[Callable[[Keeper], Iterator[bytes]]] = [
     lambda keeper: streams.bench_events(keeper, bench()),
-    lambda keeper: streams.compare_events(keeper, iter(["a", "b"])),
+    lambda keeper: streams.compare_events(keeper, ["a", "b"]),
 ]
 
 

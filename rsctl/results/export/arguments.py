@@ -71,24 +71,22 @@ def _named(node: Node | None) -> dict[str, Argument]:
 
 def _options(items: Iterable[Scalar]) -> dict[str, Argument]:
     found: dict[str, Argument] = {}
-    waiting: str | None = None
-    for item in items:
-        text = item.text
-        is_option = text.startswith("--") and len(text) > 2
-        if waiting is not None:
-            found[waiting] = True if is_option else Scalar(item.mark, text).value
-            waiting = None
-            if not is_option:
-                continue
-        if is_option:
-            name, equals, value = text[2:].partition("=")
-            if equals:
-                found[name] = Scalar(item.mark, value).value
-            else:
-                waiting = name
-    if waiting is not None:
-        found[waiting] = True
+    words = list(items)
+    for item, after in zip(words, [*words[1:], None], strict=True):
+        name, equals, value = item.text[2:].partition("=")
+        if not _is_option(item):
+            continue
+        if equals:
+            found[name] = Scalar(item.mark, value).value
+        elif after is None or _is_option(after):
+            found[name] = True
+        else:
+            found[name] = Scalar(item.mark, after.text).value
     return found
+
+
+def _is_option(item: Scalar) -> bool:
+    return item.text.startswith("--") and len(item.text) > 2
 
 
 def _value(node: Node) -> Argument:

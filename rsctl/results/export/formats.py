@@ -10,8 +10,7 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.installation import needs_extra
 from rsctl.results.export.columns import Column, Row, Value
 from rsctl.results.export.tables import Table
 from rsctl.runs.stream.ndjson import finite
@@ -107,12 +106,9 @@ def arrow_schema(columns: Sequence[Column]) -> Any:
 
 def require_arrow() -> None:
     """Raise RsctlError with the command that installs pyarrow, unless it is installed."""
-    try:
+    remedy = "install it: {}   or use --format csv or json"
+    with needs_extra("arrow", "extra", "Parquet needs pyarrow, which is not installed", remedy):
         import pyarrow  # noqa: F401
-    except ImportError:
-        message = "Parquet needs pyarrow, which is not installed"
-        remedy = f"install it: {install_command('arrow')}   or use --format csv or json"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("extra", message, remedy)) from None
 
 
 def _blocks(table: Table) -> Iterator[list[Row]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal, NamedTuple, Optional
 
 import msgspec
@@ -179,17 +180,12 @@ def _sample_rows(store: Store, run: RunRecord) -> Iterator[Row]:
         yield [name, *fields, *more, run.state.value]
 
 
-def _metric_rows(store: Store, run: RunRecord) -> Iterator[Row]:
+def _metric_rows(of_machines: bool, store: Store, run: RunRecord) -> Iterator[Row]:
     units = {name: spec.unit for name, spec in run.metrics_spec.items()}
     for _, m in store.metrics(run.run):
-        if not m.name.startswith(MACHINES):
-            yield [m.time, m.replica, m.name, m.step, m.value, units.get(m.name)]
-
-
-def _telemetry_rows(store: Store, run: RunRecord) -> Iterator[Row]:
-    for _, m in store.metrics(run.run):
-        if m.name.startswith(MACHINES):
-            yield [m.time, m.replica, m.name, m.step, m.value, telemetry_unit(m.name)]
+        if m.name.startswith(MACHINES) == of_machines:
+            unit = telemetry_unit(m.name) if of_machines else units.get(m.name)
+            yield [m.time, m.replica, m.name, m.step, m.value, unit]
 
 
 def telemetry_unit(name: str) -> str | None:
@@ -203,6 +199,6 @@ def telemetry_unit(name: str) -> str | None:
 _MAKERS: dict[TableName, tuple[list[Column], Callable[[Store, RunRecord], Iterator[Row]]]] = {
     "runs": (_RUNS, _run_rows),
     "samples": (_SAMPLES, _sample_rows),
-    "metrics": (_METRICS, _metric_rows),
-    "telemetry": (_METRICS, _telemetry_rows),
+    "metrics": (_METRICS, partial(_metric_rows, False)),
+    "telemetry": (_METRICS, partial(_metric_rows, True)),
 }

@@ -78,7 +78,12 @@ class BenchData:
         """The unit and the goal of a metric."""
         found = [cell[name] for cell in self.cells if name in cell]
         unit = next((f.unit for f in found if f.unit), "")
-        return unit or "", next((f.goal for f in found if f.goal), None)
+        return unit, next((f.goal for f in found if f.goal), None)
+
+    def title(self, name: str) -> str:
+        """A metric with its unit."""
+        unit, _ = self.about(name)
+        return f"{name} ({unit})" if unit else name
 
 
 def _known(statistic: CellStatistic | None) -> list[float]:
@@ -114,9 +119,8 @@ def matrix_charts(data: BenchData, name: str) -> Iterator[Chart]:
             for r in values[row_key]
         ]
         where = ", ".join(f"{k}={v}" for k, v in fixed.items())
-        title = f"{name} ({unit})" if unit else name
         yield HeatMap(
-            title=f"{title}, {where}" if where else title,
+            title=data.title(name) + (f", {where}" if where else ""),
             unit=unit,
             row_key=row_key,
             rows=values[row_key],
@@ -143,13 +147,9 @@ def _at(
 
 def dots_chart(data: BenchData, name: str) -> DotChart:
     """The sample of each run, by cell."""
-    unit, _ = data.about(name)
-    rows = [
-        (format_cell(cell), values)
-        for cell, values in zip(data.bench.cells, data.values(name), strict=True)
-    ]
-    axis = f"{name} ({unit})" if unit else name
-    return DotChart(name, axis, rows, note="Each dot is a run, each stroke a median.")
+    rows = list(zip(map(format_cell, data.bench.cells), data.values(name), strict=True))
+    note = "Each dot is a run, each stroke a median."
+    return DotChart(name, data.title(name), rows, note)
 
 
 def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:

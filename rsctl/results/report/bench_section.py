@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from rsctl.bench.samples import quantile
 from rsctl.bench.summary import counts, done, format_cell, format_trial
-from rsctl.findings import JobState
+from rsctl.findings import JobState, counted
 from rsctl.results.report.bench_charts import (
     BenchData,
     dots_chart,
@@ -17,9 +16,9 @@ from rsctl.results.report.bench_charts import (
     phases_chart,
     scaling_charts,
 )
-from rsctl.results.report.charts import counted
+from rsctl.results.report.charts import Chart
 from rsctl.results.report.html import Child, element, facts, paragraph, preformatted, table
-from rsctl.results.report.page import Page
+from rsctl.results.report.page import Page, left_out
 from rsctl.results.report.result_section import card, state_mark, with_unit
 from rsctl.runs.cost import is_billed
 from rsctl.runs.stream.formatting import format_number
@@ -86,9 +85,9 @@ def _cards(data: BenchData, names: Sequence[str]) -> Child:
     return element("div", *cards, class_="cards")
 
 
-def _part(page: Page, title: str, charts: Any) -> list[Child]:
+def _part(page: Page, title: str, charts: Iterable[Chart], *more: Child) -> list[Child]:
     drawn = page.figures(charts)
-    return [element("h3", title), drawn] if drawn else []
+    return [element("h3", title), *more, drawn] if drawn else []
 
 
 def _cost(data: BenchData) -> tuple[str, str]:
@@ -104,10 +103,7 @@ def _cost(data: BenchData) -> tuple[str, str]:
 
 
 def _cells(data: BenchData, names: Sequence[str]) -> Child:
-    head = ["cell", "runs"]
-    for name in names:
-        unit, _ = data.about(name)
-        head.append(f"{name} ({unit})" if unit else name)
+    head = ["cell", "runs", *map(data.title, names)]
     rows = []
     for index, cell in enumerate(data.bench.cells):
         found = counts(data.bench, index)
@@ -126,15 +122,12 @@ def _statistic(values: Sequence[float]) -> str:
 
 
 def _scaling(page: Page, data: BenchData) -> list[Child]:
-    charts = [chart for name in data.names() for chart in scaling_charts(data, name)]
-    drawn = page.figures(charts)
-    if not drawn:
-        return []
     text = (
         "Efficiency is the throughput per rank, relative to the configuration with the fewest "
         "ranks. A throughput is assumed to be the total of all ranks."
     )
-    return [element("h3", "Throughput and scaling"), paragraph(text, class_="faint"), drawn]
+    charts = [chart for name in data.names() for chart in scaling_charts(data, name)]
+    return _part(page, "Throughput and scaling", charts, paragraph(text, class_="faint"))
 
 
 def _failures(data: BenchData) -> list[Child]:
@@ -151,10 +144,4 @@ def _failures(data: BenchData) -> list[Child]:
         head = paragraph(title, trial.reason or trial.state.value)
         lines = preformatted(failure.lines[-8:]) if failure and failure.lines else None
         parts.append(element("div", head, lines, class_="failure"))
-    left = len(lost) - FAILURES
-    return [
-        *parts,
-        paragraph(f"{counted(left, 'more run')} not shown here", class_="faint")
-        if left > 0
-        else None,
-    ]
+    return [*parts, left_out(len(lost) - FAILURES, "run")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import Union
+from typing import NamedTuple, Union
 
 from msgspec.structs import replace
 
@@ -18,10 +18,10 @@ from rsctl.bench.results import Results, run_results
 from rsctl.bench.rules import rules_of
 from rsctl.bench.samples import Sample
 from rsctl.bench.verdict import Floor
-from rsctl.findings import RsctlError
+from rsctl.findings import RsctlError, counted
 from rsctl.results.report.bench_charts import BenchData, phase_row
 from rsctl.results.report.bench_section import add_bench
-from rsctl.results.report.charts import DRAWN, Chart, Timeline, counted, thinned
+from rsctl.results.report.charts import DRAWN, Chart, Timeline, thinned
 from rsctl.results.report.comparison_section import add_comparison
 from rsctl.results.report.data import collect
 from rsctl.results.report.gate_section import add_gate
@@ -54,13 +54,12 @@ _THINNED = (
 )
 
 
-class Report:
-    """A report as HTML, and its charts."""
+class Report(NamedTuple):
+    """A report as HTML, and its charts; `left_out` are the runs without a section."""
 
-    def __init__(self, html: str, charts: Sequence[Chart], left_out: Sequence[str]) -> None:
-        self.html = html
-        self.charts = charts
-        self.left_out = left_out
+    html: str
+    charts: Sequence[Chart]
+    left_out: Sequence[str]
 
 
 def make_report(
@@ -260,22 +259,16 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
         for name in shown:
             last, best = last_and_best(run, curve.headlines, name)
             row += [last, best, _known(curve.samples.get(name))]
-        cost = curve.samples["run.cost"]
-        row += [
-            _known(curve.samples.get("run.time")),
-            _known(cost),
-            *(run.target, run.created[:19].replace("T", " ")),
-        ]
-        rows.append(row)
+        row += [_known(curve.samples.get("run.time")), _known(curve.samples["run.cost"])]
+        rows.append([*row, run.target, run.created[:19].replace("T", " ")])
     head += ["time", "cost", "target", "submitted (UTC)"]
-    filled = [i for i in range(len(head)) if any(row[i] is not None for row in rows)]
     phases = Timeline(
         "Queue, start, first metric, training",
         [phase_row(curve.label, curve.samples, curve.run) for curve in curves],
     )
     page.add(
         "Runs",
-        table([head[i] for i in filled], [[row[i] for i in filled] for row in rows]),
+        table(head, rows, only_filled=True),
         page.figures(overlay_charts(curves)),
         page.figures([phases]),
     )

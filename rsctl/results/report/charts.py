@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import NamedTuple, Union
 
 from rsctl.bench.steps import middle
+from rsctl.findings import counted
 from rsctl.results.report.html import plain
 from rsctl.runs.stream.formatting import format_number
 
@@ -285,11 +286,6 @@ def most_rows(chart: Chart) -> int:
 def rows_beyond(chart: Chart) -> int:
     """How many rows of a chart are not drawn, for there are too many."""
     return max(0, len(row_labels(chart)) - most_rows(chart))
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """`1 run`, `2 runs`, `1,200 runs`."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def extremes(chart: Chart) -> str:

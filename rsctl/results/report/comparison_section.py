@@ -8,8 +8,8 @@ from rsctl.bench.compare import Compared, Comparison, baselines_first, compare, 
 from rsctl.bench.gate import evaluate
 from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import Floor
-from rsctl.findings import RsctlError
-from rsctl.results.report.charts import Chart, IntervalChart, counted, effect_bar
+from rsctl.findings import RsctlError, counted
+from rsctl.results.report.charts import Chart, IntervalChart, effect_bar
 from rsctl.results.report.html import NONE, Child, details, element, facts, items, paragraph, table
 from rsctl.results.report.page import Page
 
@@ -75,25 +75,20 @@ def _table(comparison: Comparison, metrics: Sequence[Compared]) -> list[Child]:
     lacking = [metric for metric in metrics if _lacks_data(metric)]
     parts: list[Child] = []
     if known:
-        parts += _filled_table(head, [_row(m, columns) for m in known[:_ROWS]])
+        parts += _rows_table(head, [_row(m, columns) for m in known[:_ROWS]])
     if lacking:
         title = f"{counted(len(lacking), 'row')} without data on one of the compared sides"
         rows = [_row(m, columns) for m in lacking[:_ROWS]]
-        parts.append(details(title, *_filled_table(head, rows)))
+        parts.append(details(title, *_rows_table(head, rows)))
     return parts
 
 
-def _filled_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Child]:
+def _rows_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Child]:
     """A table without the columns that are empty; one remark on all rows stands before it."""
     remarks = {row[-1] for row in rows}
     is_common = len(remarks) == 1 and len(rows) > 1 and "" not in remarks
-    columns = [
-        index
-        for index in range(len(head) - is_common)
-        if any(row[index] not in ("", NONE) for row in rows)
-    ]
     remark = paragraph(f"All rows: {remarks.pop()}.", class_="faint") if is_common else None
-    return [remark, table([head[i] for i in columns], [[row[i] for i in columns] for row in rows])]
+    return [remark, table(head[: len(head) - is_common], rows, only_filled=True)]
 
 
 def _lacks_data(metric: Compared) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.findings import first_of
+from rsctl.findings import counted, first_of
 from rsctl.results.report.charts import (
     BarChart,
     Chart,
@@ -11,7 +11,6 @@ from rsctl.results.report.charts import (
     HistoryChart,
     LineChart,
     Timeline,
-    counted,
     finite,
 )
 from rsctl.runs.stream.formatting import format_number

@@ -32,7 +32,6 @@ def failure_part(run: RunRecord) -> Markup | None:
             paragraph(f"As a result, these failed: {victims}") if victims else None,
             class_="failure",
         ),
-        level=3,
     )
 
 
@@ -48,7 +47,7 @@ def findings_part(data: RunData) -> Iterator[Markup]:
             join([element("strong", f"{f.severity}: "), f.message, _remedy(f.remedy)])
             for f in data.findings[:50]
         ]
-        yield section("Findings", element("div", items(texts), class_="warning"), level=3)
+        yield section("Findings", element("div", items(texts), class_="warning"))
 
 
 def _remedy(remedy: str | None) -> str | None:

@@ -11,15 +11,9 @@ from rsctl.bench.decision import Decision
 from rsctl.bench.differences import Difference
 from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.results import cell_label
+from rsctl.findings import counted
 from rsctl.job.gate_checks import metric_of
-from rsctl.results.report.charts import (
-    Chart,
-    ChartLine,
-    IntervalChart,
-    LineChart,
-    counted,
-    effect_bar,
-)
+from rsctl.results.report.charts import Chart, ChartLine, IntervalChart, LineChart, effect_bar
 from rsctl.results.report.html import Child, details, facts, items, paragraph, table
 from rsctl.results.report.page import Page
 
@@ -61,12 +55,9 @@ def _checks(checks: Sequence[MetricCheck]) -> list[Child]:
         return []
     head = [*(name.lower() for name in HEAD[:-1]), "p, adjusted", "runs", "reason"]
     rows = [[*check_row(c), _runs(c), c.reason or ""] for c in checks[:_ROWS]]
-    filled = [i for i in range(len(head)) if any(row[i] for row in rows)]
     left = len(checks) - _ROWS
-    return [
-        table([head[i] for i in filled], [[row[i] for i in filled] for row in rows]),
-        paragraph(f"{counted(left, 'more check')} not shown.") if left > 0 else None,
-    ]
+    more = paragraph(f"{counted(left, 'more check')} not shown.") if left > 0 else None
+    return [table(head, rows, only_filled=True), more]
 
 
 def _runs(check: MetricCheck) -> str:

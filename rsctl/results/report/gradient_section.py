@@ -16,7 +16,7 @@ def gradients_part(page: Page, data: RunData) -> Markup:
     travel = data.gradients
     if travel is None:
         why = "No gradients were exchanged through reducers, so there are no measurements."
-        return section("Gradients", paragraph(why, class_="faint"), level=3)
+        return section("Gradients", paragraph(why, class_="faint"))
     wire, link, late = travel.wire_seconds, travel.link_gbps, travel.late_ms
     slow = f"rank {travel.latest_rank}, {late:.3g} ms per block on average" if late else None
     rows: list[tuple[str, object]] = [
@@ -31,7 +31,7 @@ def gradients_part(page: Page, data: RunData) -> Markup:
         ("reducers wait longest for", slow),
     ]
     charts = [chart for chart in gradient_charts(data) if not is_empty(chart)]
-    return section("Gradients", facts(rows), page.figures(charts), level=3)
+    return section("Gradients", facts(rows), page.figures(charts))
 
 
 def _ring(data: RunData, travel: Gradients) -> str:

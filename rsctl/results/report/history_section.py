@@ -8,9 +8,9 @@ from rsctl.bench.history import short_commit
 from rsctl.bench.history_series import FoundStep, HistorySeries
 from rsctl.bench.results import cell_label
 from rsctl.bench.steps import SHORTEST
-from rsctl.results.report.charts import HistoryChart, HistoryStep, counted
+from rsctl.results.report.charts import HistoryChart, HistoryStep
 from rsctl.results.report.html import NONE, Child, element, paragraph, table
-from rsctl.results.report.page import Page
+from rsctl.results.report.page import Page, left_out
 from rsctl.results.report.result_section import with_unit
 
 CHARTS = 24
@@ -36,9 +36,7 @@ def add_history(page: Page, location: str, series: Sequence[HistorySeries]) -> N
         ),
         _table(series, len(jobs) > 1),
         page.figures([history_chart(one, len(jobs) > 1) for one in drawn]),
-        paragraph(f"{counted(len(series) - CHARTS, 'more series')} not drawn.", class_="faint")
-        if len(series) > CHARTS
-        else None,
+        left_out(len(series) - CHARTS, "series", "not drawn.", plural="series"),
         *_steps(series),
     )
 
@@ -56,9 +54,7 @@ def history_chart(series: HistorySeries, has_jobs: bool = False) -> HistoryChart
         commits=[point.commit[:7] for point in points],
         runs=[point.values for point in points],
         levels=series.levels() if is_whole else [],
-        steps=[HistoryStep(step.first, step.last, step.size_text) for step in series.steps]
-        if is_whole
-        else [],
+        steps=[HistoryStep(s.first, s.last, s.size_text) for s in series.steps if is_whole],
         note="" if not series.is_short else f"Steps need at least {SHORTEST} commits.",
     )
 
@@ -79,8 +75,7 @@ def _table(series: Sequence[HistorySeries], has_jobs: bool) -> Child:
     ]
     head = [*(["job"] if has_jobs else []), "metric", "cell", "condition", "commits"]
     head += ["latest commit", "level", "steps"]
-    filled = [i for i in range(len(head)) if any(row[i] != NONE for row in rows)]
-    return table([head[i] for i in filled], [[row[i] for i in filled] for row in rows])
+    return table(head, rows, only_filled=True)
 
 
 def _steps(series: Sequence[HistorySeries]) -> list[Child]:

@@ -70,8 +70,21 @@ def preformatted(lines: Iterable[object], longest: int = _LOG_LINE) -> Markup:
     return Markup(f'<pre tabindex="0">{body}</pre>')
 
 
-def table(head: Sequence[object], rows: Iterable[Sequence[object]], class_: str = "data") -> Markup:
-    """A table that scrolls by itself where it is wider than the page; None is a dash."""
+def table(
+    head: Sequence[object],
+    rows: Sequence[Sequence[object]],
+    class_: str = "data",
+    only_filled: bool = False,
+) -> Markup:
+    """A table that scrolls by itself where it is wider than the page; None is a dash.
+
+    With `only_filled` it has no column without any value.
+    """
+    if only_filled:
+        filled = [
+            i for i in range(len(head)) if any(row[i] not in (None, "", NONE) for row in rows)
+        ]
+        head, rows = [head[i] for i in filled], [[row[i] for i in filled] for row in rows]
     titles = [element("th", str(title), scope="col") for title in head]
     body = [element("tr", *(_cell(cell, index) for index, cell in enumerate(row))) for row in rows]
     parts = [element("thead", element("tr", *titles))] if any(head) else []
@@ -98,9 +111,9 @@ def details(summary: str, *children: Child) -> Markup:
     return element("details", element("summary", summary), *children)
 
 
-def section(title: str, *children: Child, level: int = 2, id_: str | None = None) -> Markup:
-    """A part of the page with its heading."""
-    return element("section", element(f"h{level}", title), *children, id=id_)
+def section(title: str, *children: Child, level: int = 3) -> Markup:
+    """A part of a section of the page with its heading."""
+    return element("section", element(f"h{level}", title), *children)
 
 
 def paragraph(*children: Child, class_: str | None = None) -> Markup:

@@ -49,18 +49,14 @@ def origin_parts(data: RunData) -> Iterator[Child]:
 
 
 def _run_facts(run: RunRecord) -> Child:
-    rows = [
+    overrides = shlex.join(part for each in run.settings for part in ("--set", each))
+    return facts([
         ("run", run.run),
         ("address", run.url),
         ("world size", run.plan.get("world_size")),
-        (
-            "overrides",
-            shlex.join(part for each in run.settings for part in ("--set", each)) or None,
-        ),
-    ]
-    if image := _image(run.plan):
-        rows.append(("image", image))
-    return facts(rows)
+        ("overrides", overrides or None),
+        ("image", _image(run.plan)),
+    ])  # fmt: skip
 
 
 def _pools_table(pools: list[dict[str, Any]]) -> Child:

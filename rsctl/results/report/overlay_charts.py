@@ -20,7 +20,7 @@ from rsctl.results.report.charts import (
     thinned,
     time_unit,
 )
-from rsctl.results.report.run_charts import in_order
+from rsctl.results.report.run_charts import by_step, in_order
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import MetricEvent, parse_time
 
@@ -48,12 +48,11 @@ def overlay_charts(runs: Sequence[RunCurves]) -> Iterator[Chart]:
         axis = _axis(runs, name)
         chosen = _chosen(runs, name)
         points = max(_FEWEST, min(DRAWN, _POINTS // len(runs)))
-        by_step = [(each, thinned(_by_step(each.headlines[name]), points))
-                   for each in runs if name in each.headlines]  # fmt: skip
-        if any(found for _, found in by_step):
-            yield _chart(f"{name} over steps", "step", axis, by_step, chosen)
-        by_time = [(each, thinned(_by_time(each.run, each.headlines[name]), points))
-                   for each in runs if name in each.headlines]  # fmt: skip
+        logged = [(each, each.headlines[name]) for each in runs if name in each.headlines]
+        by_steps = [(each, thinned(by_step(events), points)) for each, events in logged]
+        if any(found for _, found in by_steps):
+            yield _chart(f"{name} over steps", "step", axis, by_steps, chosen)
+        by_time = [(each, thinned(_by_time(each.run, events), points)) for each, events in logged]
         last = max((x for _, found in by_time for x, _ in found), default=1.0)
         divisor, unit = time_unit(last)
         scaled = [(each, [(x / divisor, y) for x, y in found]) for each, found in by_time]
@@ -116,10 +115,6 @@ def _chart(
         note=note,
         others=[line for line in lines if line.label not in order],
     )
-
-
-def _by_step(events: Sequence[MetricEvent]) -> list[Point]:
-    return in_order((float(e.step), e.value) for e in events if e.step is not None)
 
 
 def _by_time(run: RunRecord, events: Sequence[MetricEvent]) -> list[Point]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rsctl.findings import counted
 from rsctl.results.report import palette
 from rsctl.results.report.chart_tables import data_table
 from rsctl.results.report.charts import (
@@ -13,7 +14,6 @@ from rsctl.results.report.charts import (
     Chart,
     LineChart,
     Timeline,
-    counted,
     extremes,
     is_empty,
     legend,
@@ -83,7 +83,7 @@ class Page:
         return element(
             "figure",
             caption,
-            *(_values(single, chart) if single else self.drawn(chart)),
+            *(_values(single) if single else self.drawn(chart)),
             note,
             self.table_of(chart),
             class_=wide_class,
@@ -137,6 +137,14 @@ class Page:
         return f"<!doctype html>\n{document}\n"
 
 
+def left_out(
+    count: int, noun: str, how: str = "not shown here", plural: str | None = None
+) -> Markup | None:
+    """A remark on so many things that are left out, if there are any."""
+    text = f"{count:,} more {counted(count, noun, plural).partition(' ')[2]} {how}"
+    return paragraph(text, class_="faint") if count > 0 else None
+
+
 def style_sheet() -> str:
     """The colours and the style of a page, as CSS."""
     style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
@@ -147,7 +155,7 @@ def style_sheet() -> str:
     )
 
 
-def _values(single: Sequence[tuple[str, float]], chart: Chart) -> list[Markup]:
+def _values(single: Sequence[tuple[str, float]]) -> list[Markup]:
     """A text in place of a drawing that would have points at one position alone."""
     shown = [f"{plain(label, 60)} {format_number(value)}" for label, value in single[:LINES]]
     more = [f"{len(single) - LINES} more"] if len(single) > LINES else []

@@ -6,8 +6,7 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.installation import needs_extra
 from rsctl.results.report import palette
 from rsctl.results.report.canvas import Drawing, Marks, Path, Text, light, outline
 
@@ -27,12 +26,9 @@ _SETTINGS: Any = {
 
 def require_matplotlib() -> None:
     """Raises RsctlError if the extra `report` is not installed."""
-    try:
+    remedy = "{}, or use --chart-format svg, which needs no package"
+    with needs_extra("report", "report", "charts as PNG files need matplotlib", remedy):
         import matplotlib  # noqa: F401
-    except ImportError:
-        remedy = f"{install_command('report')}, or use --chart-format svg, which needs no package"
-        finding = error("report", "charts as PNG files need matplotlib", remedy)
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 
 
 def png_bytes(drawing: Drawing) -> bytes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rsctl.results.report.charts import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Child, Markup, details, paragraph, section, table
+from rsctl.results.report.page import left_out
 from rsctl.runs.stream.profiles import RankProfile
 
 RANKS = 64
@@ -28,16 +28,13 @@ def profiles_part(data: RunData) -> Markup | None:
         for each in shown
     ]
     head = ("rank", "tool", "steps", "communication", "file in the outputs")
-    left = len(data.profiles) - len(shown)
-    more = f"{counted(left, 'more rank')} not shown here" if left else None
     hint = f"rsctl get {data.run.run} downloads the outputs; {_HINTS[shown[0].tool]}."
     return section(
         "Profiles",
         table(head, rows),
         *(_operations(each, is_open=each is shown[0]) for each in shown if each.top),
-        paragraph(more, class_="faint"),
+        left_out(len(data.profiles) - len(shown), "rank"),
         paragraph(hint, class_="faint"),
-        level=3,
     )
 
 

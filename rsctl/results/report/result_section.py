@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from rsctl.bench.samples import Sample
-from rsctl.results.report.charts import counted
+from rsctl.findings import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Child, Markup, details, element, join, paragraph, table
 from rsctl.runs.cost import is_billed
@@ -90,11 +90,7 @@ def _best_text(run: RunRecord, name: str, headline: Sequence[MetricEvent]) -> st
     if best is None:
         return at
     where = f" at step {best.step}" if best.step is not None else ""
-    return f"{at}; best {_value(best.value)}{where}"
-
-
-def _value(value: float) -> str:
-    return format_number(value)
+    return f"{at}; best {format_number(best.value)}{where}"
 
 
 def sample_table(data: RunData) -> list[Child]:
@@ -122,13 +118,11 @@ def sample_table(data: RunData) -> list[Child]:
 
 
 def _row(data: RunData, name: str) -> tuple[object, ...]:
-    sample, headline = data.samples[name], data.headlines.get(name, ())
-    best = best_of(sample.goal, headline)
+    sample = data.samples[name]
     how = f"{sample.aggregate}, warm-up {sample.warmup}" if sample.aggregate else None
     return (
         name,
-        _value(headline[-1].value) if headline else None,
-        _value(best.value) if best else None,
+        *last_and_best(data.run, data.headlines, name),
         sample_text(sample),
         format_number(sample.spread) if sample.spread is not None else None,
         f"{sample.n:,} of {sample.total:,}" if sample.total != 1 else "1",
@@ -155,6 +149,6 @@ def last_and_best(
     spec = run.metrics_spec.get(name)
     best = best_of(spec.goal if spec else None, headline)
     return (
-        _value(headline[-1].value) if headline else None,
-        _value(best.value) if best else None,
+        format_number(headline[-1].value) if headline else None,
+        format_number(best.value) if best else None,
     )

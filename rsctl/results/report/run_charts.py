@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from rsctl.findings import counted
 from rsctl.results.report.charts import (
     DENSE_ROWS,
     Chart,
@@ -16,7 +17,6 @@ from rsctl.results.report.charts import (
     Span,
     Timeline,
     TimelineRow,
-    counted,
     time_unit,
 )
 from rsctl.results.report.data import RunData, Series
@@ -106,7 +106,7 @@ def metric_charts(data: RunData) -> Iterator[Chart]:
         unit = data.unit(name)
         axis = f"{name} ({unit})" if unit else name
         series = data.metrics[name]
-        steps = [ChartLine(r, _by_step(events)) for r, events in series.items()]
+        steps = [ChartLine(r, by_step(events)) for r, events in series.items()]
         steps = [line for line in steps if line.points]
         note = _left_out(data, name)
         if steps:
@@ -114,9 +114,9 @@ def metric_charts(data: RunData) -> Iterator[Chart]:
         yield over_time(data, f"{name} over time", axis, series, note=note)
 
 
-def _by_step(events: Sequence[MetricEvent]) -> list[Point]:
-    points = [(float(e.step), e.value) for e in events if e.step is not None]
-    return in_order(points)
+def by_step(events: Sequence[MetricEvent]) -> list[Point]:
+    """The values that have a step, over it."""
+    return in_order((float(e.step), e.value) for e in events if e.step is not None)
 
 
 def in_order(points: Iterable[Point]) -> list[Point]:
@@ -150,16 +150,16 @@ def over_time(
         replica: [(s, e.value) for e in events if (s := data.seconds(e.time)) is not None]
         for replica, events in series.items()
     }
-    return _time_chart(title, axis, timed, scale, from_zero, note)
+    return _time_chart(title, axis, timed, scale, note, from_zero)
 
 
 def _time_chart(
     title: str,
     axis: str,
     timed: dict[str, list[Point]],
-    scale: float = 1.0,
+    scale: float,
+    note: str,
     from_zero: bool = True,
-    note: str = "",
 ) -> LineChart:
     last = max((x for points in timed.values() for x, _ in points), default=1.0)
     divisor, unit = time_unit(last)
@@ -214,7 +214,7 @@ def _rates(data: RunData, title: str, series: Series) -> LineChart:
     most = max((y for points in timed.values() for _, y in points), default=0.0)
     scale, unit = byte_unit(most)
     note = "Mean rate between two readings of the interface's counter."
-    return _time_chart(title, f"{unit}/s", timed, scale, note=note)
+    return _time_chart(title, f"{unit}/s", timed, scale, note)
 
 
 def cloud_charts(data: RunData) -> Iterator[Chart]:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from rsctl.estimate.costs.limit import dollars
-from rsctl.results.report.charts import counted
+from rsctl.findings import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.exchange_charts import straggler_charts
 from rsctl.results.report.failure_section import failure_part, findings_part, headline
@@ -15,7 +15,7 @@ from rsctl.results.report.gpu_charts import gpu_charts
 from rsctl.results.report.gradient_section import gradients_part
 from rsctl.results.report.html import Child, Markup, details, facts, paragraph, section, table
 from rsctl.results.report.origin_section import origin_parts
-from rsctl.results.report.page import Page
+from rsctl.results.report.page import Page, left_out
 from rsctl.results.report.profile_section import profiles_part
 from rsctl.results.report.result_section import cost_text, result_cards, sample_table, state_mark
 from rsctl.results.report.run_charts import (
@@ -44,7 +44,7 @@ _PHASES = {
 
 def run_parts(page: Page, data: RunData) -> list[Child]:
     """The parts of a run's section, in their order: its results first, its origin last."""
-    origin = section("Origin", run_facts(data), *origin_parts(data), level=3)
+    origin = section("Origin", run_facts(data), *origin_parts(data))
     return [*chain.from_iterable(named_parts(page, data).values()), origin]
 
 
@@ -64,7 +64,10 @@ def named_parts(page: Page, data: RunData) -> dict[str, list[Child]]:
                 "CPU, memory, network and GPU",
                 chain(machine_charts(data), gpu_charts(data), cloud_charts(data)),
             )
-            or _absent("CPU, memory, network and GPU", "No node has reported its resource usage.")
+            or section(
+                "CPU, memory, network and GPU",
+                paragraph("No node has reported its resource usage.", class_="faint"),
+            )
         ],
         "gradients": [gradients_part(page, data)],
         "stragglers": [_charts(page, "Stragglers", straggler_charts(data))],
@@ -76,11 +79,7 @@ def _charts(page: Page, title: str, charts: Iterable[Any], *more: Child) -> Mark
     drawn = page.figures(charts)
     if drawn is None and not any(more):
         return None
-    return section(title, drawn, *more, level=3)
-
-
-def _absent(title: str, why: str) -> Markup:
-    return section(title, paragraph(why, class_="faint"), level=3)
+    return section(title, drawn, *more)
 
 
 def run_facts(data: RunData) -> Markup:
@@ -137,7 +136,7 @@ def _goodput(found: Goodput) -> Markup | None:
     if found.share is not None:
         why = f"{found.share:.1%} of the paid time went into new steps."
     head = ("cause", "time", "part of the paid time", "cost")
-    return section("Goodput", paragraph(why), table(head, rows), level=3)
+    return section("Goodput", paragraph(why), table(head, rows))
 
 
 def _seconds(value: float) -> str:
@@ -146,20 +145,12 @@ def _seconds(value: float) -> str:
 
 def _states(data: RunData) -> Markup | None:
     rows = [
-        (
-            r.replica,
-            state_mark(r.state.value),
-            r.since[11:19],
-            r.exit_code,
-            r.reason or "",
-        )
+        (r.replica, state_mark(r.state.value), r.since[11:19], r.exit_code, r.reason or "")
         for r in data.run.replicas[:REPLICAS]
     ]
     if not rows:
         return None
-    left = len(data.run.replicas) - len(rows)
-    text = f"{counted(left, 'more replica')} not shown here"
-    more = paragraph(text, class_="faint") if left > 0 else None
+    more = left_out(len(data.run.replicas) - len(rows), "replica")
     head = ("replica", "state", "since (UTC)", "exit code", "reason")
     return details(
         f"States of {counted(len(data.run.replicas), 'replica')}", table(head, rows), more

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rsctl.results.report.charts import LineChart, counted, finite
+from rsctl.findings import counted
+from rsctl.results.report.charts import LineChart, finite
 from rsctl.runs.stream.formatting import format_number
 
 _LOG_FROM, _LOG_TO = 1e3, 1e9  # times the lowest value

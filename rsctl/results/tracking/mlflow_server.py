@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rsctl.clients.private import host_of, is_private, not_private, without_secrets
-from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.findings import JobState
+from rsctl.installation import needs_extra
 from rsctl.runs.stream.formatting import distinct_name
 from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError, one_line
 
@@ -44,12 +44,9 @@ class MlflowServer:
         is_server = uri.lower().startswith(("http:", "https:"))
         if is_server and not is_private(uri) and (has_credentials or host_of(uri) is None):
             raise not_private(f"the MLflow server is {without_secrets(uri)!r}", uri)
-        try:
+        message = "tracking with MLflow needs its client, which is not installed"
+        with needs_extra("mlflow", "extra", message, "install it: {}"):
             from mlflow import MlflowClient
-        except ImportError:
-            message = "tracking with MLflow needs its client, which is not installed"
-            remedy = f"install it: {install_command('mlflow')}"
-            raise RsctlError(ExitCode.ENVIRONMENT, error("extra", message, remedy)) from None
         logging.getLogger("mlflow").setLevel(logging.ERROR)
         self._uri, self._run = uri, run
         self._client: Any = MlflowClient(tracking_uri=uri)
@@ -57,7 +54,7 @@ class MlflowServer:
     def begin(self, state: State) -> None:
         """See Tracker."""
         with self._answers():
-            state["run_id"] = self._find() or self._create()
+            state["run_id"] = self._find_or_create()
             parameters = [
                 (_name(name), str(value)[:_LONGEST_VALUE] or "-")
                 for name, value in self._run.parameters.items()
@@ -94,21 +91,17 @@ class MlflowServer:
             for file in result.files:
                 self._client.log_artifact(state["run_id"], str(file))
 
-    def _find(self) -> str | None:
-        """The run that an earlier call has made."""
-        experiment = self._client.get_experiment_by_name(self._experiment)
-        if experiment is None:
-            return None
-        which = f"tags.`rsctl.run` = '{self._run.run.run}'"
-        found = self._client.search_runs([experiment.experiment_id], which, max_results=1)
-        return str(found[0].info.run_id) if found else None
-
-    def _create(self) -> str:
+    def _find_or_create(self) -> str:
+        """The run, which an earlier call may have made."""
         from mlflow.exceptions import MlflowException
 
         experiment = self._client.get_experiment_by_name(self._experiment)
         if experiment is not None:
             identity = experiment.experiment_id
+            which = f"tags.`rsctl.run` = '{self._run.run.run}'"
+            found = self._client.search_runs([identity], which, max_results=1)
+            if found:
+                return str(found[0].info.run_id)
         else:
             try:
                 identity = self._client.create_experiment(self._experiment)

@@ -7,13 +7,13 @@ result.json    how the run ended, and its samples
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
 import msgspec
 
+from rsctl.atomic_file import write_file
 from rsctl.results.tracking.cursor import tracking_folder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
@@ -35,9 +35,7 @@ def run_files(store: Store, run: RunRecord, samples: Mapping[str, float]) -> lis
         folder.mkdir(mode=0o700, exist_ok=True)
         if not (folder / "result.json").exists():
             for name, content in _contents(store, run, samples):
-                beside = folder / f".{name}"
-                beside.write_text(content, encoding="utf-8", errors="replace")
-                os.replace(beside, folder / name)
+                write_file(folder / name, content.encode(errors="replace"))
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 

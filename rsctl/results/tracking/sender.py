@@ -16,7 +16,7 @@ from rsctl.runs.final_state import with_final_state
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.runs.stream.events import MetricEvent, now, parse_time
+from rsctl.runs.stream.events import MetricEvent, now, unix_time
 from rsctl.runs.stream.headline import CHIEF, headline_series, is_chief
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.runs.tracker import MetricPoint, Result, TrackedRun, Tracker, one_line
@@ -133,14 +133,7 @@ def _point(metric: MetricEvent, steps: dict[str, int]) -> MetricPoint:
     if step is None:
         step = steps.get(tag, 0)
         steps[tag] = step + 1
-    return MetricPoint(tag, step, _unix_time(metric.time), metric.value)
-
-
-def _unix_time(text: str) -> float:
-    try:
-        return parse_time(text).timestamp()
-    except ValueError:  # a line of a broken clock
-        return 0.0
+    return MetricPoint(tag, step, unix_time(metric.time) or 0.0, metric.value)
 
 
 def is_complete(store: Store, run: RunRecord) -> bool:
@@ -163,7 +156,7 @@ def _result(store: Store, run: RunRecord, *, with_files: bool) -> Result:
     values = {name: f.value for name, f in found.items() if f.value is not None}
     return Result(
         state=run.state,
-        seconds=_unix_time(run.ended or now()),
+        seconds=unix_time(run.ended or now()) or 0.0,
         samples=values,
         texts={name: sanitize_line(text)[:5000] for name, text in texts.items() if text},
         files=run_files(store, run, values) if with_files else (),

@@ -31,49 +31,12 @@ _BUCKET_SECONDS = 15.0
 _BEFORE_RESULT = "before_result"
 
 
-class TensorBoardFolder:
-    """See Tracker: the folder of a run below one on this machine."""
+class _EventFiles:
+    """See Tracker: event files, to which `_add` adds records."""
 
-    seconds_between = 1.0
     takes_files = False
 
-    def __init__(self, folder: Path, run: TrackedRun) -> None:
-        self._run = run
-        self._file = folder / run.run.run / event_file_name(run, 0)
-
-    def begin(self, state: State) -> None:
-        """See Tracker."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        append(self._file, first_records(self._run), state)
-
-    def send(self, points: Sequence[MetricPoint], state: State) -> None:
-        """See Tracker."""
-        _drop_result(state)
-        append(self._file, records(points), state)
-
-    def end(self, result: Result, state: State) -> None:
-        """See Tracker."""
-        _drop_result(state)
-        before = append(self._file, last_records(self._run, result), state)
-        state[_BEFORE_RESULT] = before
-
-
-class TensorBoardBucket:
-    """See Tracker: the folder of a run below a gs:// or s3:// one."""
-
-    seconds_between = _BUCKET_SECONDS
-    takes_files = False
-
-    def __init__(self, planned: PlannedTracker, index: int, run: TrackedRun) -> None:
-        from rsctl.clients.storage import ObjectUrl
-        from rsctl.clients.storage.buckets import open_bucket
-
-        parts = ObjectUrl.parse(planned.location)
-        folder = parts.name.strip("/")
-        self._folder = f"{folder}/{run.run.run}" if folder else run.run.run
-        endpoints = Endpoints.of_environment()
-        self._bucket = open_bucket(planned.location, endpoints, planned.region, "tracking")
-        self._copy = tracking_folder(run.run.run) / f"{index}.events"
+    def __init__(self, run: TrackedRun) -> None:
         self._run = run
 
     def begin(self, state: State) -> None:
@@ -88,14 +51,49 @@ class TensorBoardBucket:
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""
         _drop_result(state)
-        before = self._add(last_records(self._run, result), state)
-        state[_BEFORE_RESULT] = before
+        state[_BEFORE_RESULT] = self._add(last_records(result), state)
 
     def _add(self, data: bytes, state: State) -> int:
-        """Replace the last object by a longer one, or begin the next; the same if called again.
+        """Write records, the same if called again; returns where in their file they begin."""
+        raise NotImplementedError
 
-        Returns where in it these data begin.
-        """
+
+class TensorBoardFolder(_EventFiles):
+    """See Tracker: the folder of a run below one on this machine."""
+
+    seconds_between = 1.0
+
+    def __init__(self, folder: Path, run: TrackedRun) -> None:
+        super().__init__(run)
+        self._file = folder / run.run.run / event_file_name(run, 0)
+
+    def begin(self, state: State) -> None:
+        """See Tracker."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        super().begin(state)
+
+    def _add(self, data: bytes, state: State) -> int:
+        return append(self._file, data, state)
+
+
+class TensorBoardBucket(_EventFiles):
+    """See Tracker: the folder of a run below a gs:// or s3:// one."""
+
+    seconds_between = _BUCKET_SECONDS
+
+    def __init__(self, planned: PlannedTracker, index: int, run: TrackedRun) -> None:
+        from rsctl.clients.storage import ObjectUrl
+        from rsctl.clients.storage.buckets import open_bucket
+
+        super().__init__(run)
+        folder = ObjectUrl.parse(planned.location).name.strip("/")
+        self._folder = f"{folder}/{run.run.run}" if folder else run.run.run
+        endpoints = Endpoints.of_environment()
+        self._bucket = open_bucket(planned.location, endpoints, planned.region, "tracking")
+        self._copy = tracking_folder(run.run.run) / f"{index}.events"
+
+    def _add(self, data: bytes, state: State) -> int:
+        """Replace the last object by a longer one, or begin the next."""
         if state.get("size", 0) > _SEGMENT_BYTES:
             state.update(size=0, segment=state.get("segment", 0) + 1)
             append(self._copy, version_record(self._run.created), state)
@@ -130,7 +128,7 @@ def records(points: Sequence[MetricPoint]) -> bytes:
     return b"".join(scalar_record(p.seconds, p.step, p.tag, p.value) for p in points)
 
 
-def last_records(run: TrackedRun, result: Result) -> bytes:
+def last_records(result: Result) -> bytes:
     """How the run ended."""
     fields = {"state": result.state.value, **result.texts, **result.samples}
     data = text_record(result.seconds, "rsctl/result", as_table(fields.items()))
@@ -145,12 +143,9 @@ def append(file: Path, data: bytes, state: State) -> int:
     """
     size = state.get("size", 0)
     opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        with os.fdopen(opened, "wb", closefd=False) as out:
-            out.truncate(size)
-            out.seek(size)
-            out.write(data)
-    finally:
-        os.close(opened)
+    with os.fdopen(opened, "wb") as out:
+        out.truncate(size)
+        out.seek(size)
+        out.write(data)
     state["size"] = size + len(data)
     return int(size)

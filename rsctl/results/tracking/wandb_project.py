@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rsctl.clients.private import is_private, not_private, without_secrets
-from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.installation import install_command
+from rsctl.findings import JobState
+from rsctl.installation import needs_extra
 from rsctl.results.tracking.cursor import tracking_folder
 from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError, one_line
 
@@ -42,12 +42,9 @@ class WandbProject:
     takes_files = True
 
     def __init__(self, location: str, run: TrackedRun) -> None:
-        try:
+        message = "tracking with Weights & Biases needs its client, which is not installed"
+        with needs_extra("wandb", "extra", message, "install it: {}"):
             import wandb
-        except ImportError:
-            message = "tracking with Weights & Biases needs its client, which is not installed"
-            remedy = f"install it: {install_command('wandb')}"
-            raise RsctlError(ExitCode.ENVIRONMENT, error("extra", message, remedy)) from None
         self._wandb: Any = wandb
         self._run = run
         self._server, self._entity, self._project = _parts(location)

@@ -20,7 +20,7 @@ from typing import IO, NamedTuple, Optional
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, first_of, warning
 from rsctl.job.units import Size
-from rsctl.runs.fetch.directory import FolderFull, disk_error, write_all
+from rsctl.runs.fetch.directory import explained, write_all
 from rsctl.runs.fetch.downloads import DownloadContext, Stopped
 from rsctl.runs.fetch.index import IndexEntry
 from rsctl.runs.fetch.links import FolderLinks
@@ -72,10 +72,12 @@ def unpack(
     size = os.fstat(archive.fileno()).st_size
     most = unpacking.most or max(_LEAST_LIMIT, _LIMIT_FACTOR * size)
     source = _Archive(archive, unpacking.name, most, context)
-    with _explained(unpacking.name):
+    with explained(unpacking.name), _whole(unpacking.name):
         content = _read_content(source)
         paths, links = _chosen(content, unpacking, context)
-        _require_space(content, paths, unpacking, context)
+        needed = sum(content.sizes[_target(content, name)] for name in paths)
+        what = f"{unpacking.name} unpacks to {needed:,} bytes"
+        context.directory.require_space(needed, what, "--include")
         entries = _write_files(source, content, paths, version)
     return entries, links, content.findings
 
@@ -93,24 +95,13 @@ def _chosen(
     content: Content, unpacking: Unpacking, context: DownloadContext
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The paths of the members that are wanted, by their names, and of links to their folders."""
-    system = context.directory.file_system()
-    assigned = assign_paths([*content.sizes, *content.links, *content.folders], system)
-    folders = {assigned.pop(link): folder_path(to, system) for link, to in content.folders.items()}
+    names = [*content.sizes, *content.links, *content.folders]
+    assigned = assign_paths(names, context.directory.folds_case())
+    folders = {assigned.pop(link): folder_path(to) for link, to in content.folders.items()}
     links = FolderLinks(unpacking.folder, folders)
     paths = {name: f"{unpacking.folder}/{path}" for name, path in assigned.items()}
     wanted = {name: path for name, path in paths.items() if links.chooses(unpacking.wanted, path)}
     return wanted, links.to(wanted.values())
-
-
-def _require_space(
-    content: Content, paths: Mapping[str, str], unpacking: Unpacking, context: DownloadContext
-) -> None:
-    needed = sum(content.sizes[_target(content, name)] for name in paths)
-    free = context.directory.free()
-    if needed > free:
-        message = f"{unpacking.name} unpacks to {needed:,} bytes, but only {free:,} are free"
-        remedy = "free disk space, select less with --include, or use another folder"
-        raise FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
 
 def _read_content(archive: _Archive) -> Content:
@@ -133,10 +124,10 @@ def _read_content(archive: _Archive) -> Content:
     _require_size(archive, size + sum(content.sizes[_target(content, n)] for n in content.links))
     if left_out:
         what = "neither files nor links within the archive"
-        content.findings.append(_left_out(archive.name, left_out, what))
+        content.findings.append(skipped(archive.name, left_out, what))
     if too_long:
         what = f"longer than {_LONGEST_NAME:,} bytes, or deeper than {_DEEPEST} folders"
-        content.findings.append(_left_out(archive.name, too_long, what))
+        content.findings.append(skipped(archive.name, too_long, what))
     return content
 
 
@@ -324,7 +315,7 @@ def _plain(name: str) -> str:
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def _whole(name: str) -> Iterator[None]:
     """Raise RsctlError for an archive that is damaged."""
     try:
         yield
@@ -332,8 +323,6 @@ def _explained(name: str) -> Iterator[None]:
         message = f"{name} cannot be unpacked: {str(problem)[:200] or 'it ends early'}"
         remedy = "if the job succeeded, it has written a damaged archive"
         raise RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy)) from None
-    except OSError as problem:
-        raise disk_error(name, problem) from None
 
 
 _MORE = "if you trust the job: rsctl get --max-unpacked SIZE, such as 500GB"
@@ -344,7 +333,7 @@ def _too_big(name: str, what: str, remedy: str | None = _MORE) -> RsctlError:
     return RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy))
 
 
-def _left_out(name: str, members: list[str], what: str) -> Finding:
-    shown = first_of([repr(member[:100]) for member in members], 3)
-    message = f"{name}: {shown} skipped: {what}"
-    return warning("left-out", message)
+def skipped(location: str, names: list[str], why: str) -> Finding:
+    """The warning that some files or links of a location are left out."""
+    shown = first_of([repr(name[:100]) for name in names], 3)
+    return warning("left-out", f"{location}: {shown} skipped: {why}")

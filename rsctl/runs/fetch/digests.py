@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -35,7 +35,7 @@ class Digest:
     @property
     def fits(self) -> bool:
         """Whether the content matches, as far as it can be checked."""
-        return self._state is None or self._state.hexdigest() == self._expected
+        return self._state is None or self._state.digest().hex() == self._expected
 
 
 class _Crc32:
@@ -45,33 +45,17 @@ class _Crc32:
     def update(self, block: bytes) -> None:
         self._value = zlib.crc32(block, self._value)
 
-    def hexdigest(self) -> str:
-        return f"{self._value:08x}"
-
-
-class _Crc32c:
-    def __init__(self, checksum: Any) -> None:
-        self._checksum = checksum
-
-    def update(self, block: bytes) -> None:
-        self._checksum.update(block)
-
-    def hexdigest(self) -> str:
-        return str(self._checksum.digest().hex())
+    def digest(self) -> bytes:
+        return self._value.to_bytes(4, "big")
 
 
 def _new(algorithm: str) -> Any:
     """The state of a new computation; None if this installation cannot do it."""
-    makers: dict[str, Callable[[], Any]] = {"crc32": _Crc32, "crc32c": _new_crc32c}
-    if algorithm in makers:
-        return makers[algorithm]()
-    return hashlib.new(algorithm, usedforsecurity=False)
-
-
-def _new_crc32c() -> Any:
-    """By google-crc32c, which comes with Google's SDKs and not with rsctl."""
-    try:
-        library: Any = import_module("google_crc32c")
+    if algorithm == "crc32":
+        return _Crc32()
+    if algorithm != "crc32c":
+        return hashlib.new(algorithm, usedforsecurity=False)
+    try:  # google-crc32c comes with Google's SDKs and not with rsctl
+        return import_module("google_crc32c").Checksum()
     except ImportError:
         return None
-    return _Crc32c(library.Checksum())

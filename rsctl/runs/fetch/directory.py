@@ -18,7 +18,7 @@ from threading import get_ident
 
 from rsctl.atomic_file import FULL
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.fetch.names import FileNameRules, part_file
+from rsctl.runs.fetch.names import part_file
 
 INDEX = ".rsctl-get"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,17 +48,24 @@ class Directory:
         with explained(INDEX):
             return os.open(INDEX, flags, 0o666, dir_fd=self._root)
 
-    def file_system(self) -> FileNameRules:
-        """The names that this file system supports; query it after the index exists."""
+    def folds_case(self) -> bool:
+        """Whether `A` and `a` are one file here; query it after the index exists."""
         with suppress(OSError):
             os.stat(INDEX.upper(), dir_fd=self._root, follow_symlinks=False)
-            return FileNameRules(folds_case=True)
-        return FileNameRules()
+            return True
+        return False
 
     def free(self) -> int:
         """Bytes that can still be written."""
         with explained(str(self.path)):
             return shutil.disk_usage(self.path).free
+
+    def require_space(self, needed: int, what: str, options: str) -> None:
+        """Raise FolderFull unless so many bytes fit; `options` select less."""
+        if needed > (free := self.free()):
+            message = f"{what}, but only {free:,} are free"
+            remedy = f"free disk space, select less with {options}, or use another folder"
+            raise FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
     def stat(self, path: str) -> os.stat_result | None:
         """A file's facts; None if no regular file is there."""

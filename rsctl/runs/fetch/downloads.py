@@ -142,9 +142,7 @@ def _kept(file: int, size: int, digest: Digest, context: DownloadContext) -> int
     if position > size:
         os.ftruncate(file, 0)
         position = 0
-    while block := os.read(file, _BLOCK):
-        _check(context)
-        digest.update(block)
+    _digest(file, digest, context)
     return os.lseek(file, position, os.SEEK_SET)
 
 
@@ -178,12 +176,16 @@ def _receive_rest(
 def _hash_file(file: int, digest: Digest, context: DownloadContext) -> bool:
     """Whether a file here has the expected content."""
     try:
-        while block := os.read(file, _BLOCK):
-            _check(context)
-            digest.update(block)
+        _digest(file, digest, context)
     finally:
         os.close(file)
     return digest.fits
+
+
+def _digest(file: int, digest: Digest, context: DownloadContext) -> None:
+    while block := os.read(file, _BLOCK):
+        _check(context)
+        digest.update(block)
 
 
 def _check(context: DownloadContext) -> None:

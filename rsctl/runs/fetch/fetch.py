@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -21,7 +22,7 @@ from rsctl.clients.errors import NoAnswer
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.storage import ObjectChanged, StoredObject
 from rsctl.findings import ExitCode, Finding, RsctlError, error, first_of, warning
-from rsctl.runs.fetch.archives import Unpacking, unpack
+from rsctl.runs.fetch.archives import Unpacking, skipped, unpack
 from rsctl.runs.fetch.directory import Directory, FolderFull
 from rsctl.runs.fetch.downloads import (
     DownloadContext,
@@ -108,7 +109,8 @@ class Fetched:
             self.exit_code = problem.exit_code
 
 
-Job = Callable[[DownloadContext], tuple[list[FetchedFile], list[Finding]]]
+Outcome = tuple[list[FetchedFile], list[Finding]]
+Job = Callable[[DownloadContext], Outcome]
 
 
 def fetch(
@@ -168,9 +170,10 @@ def _plan(
         progress.all_files += len(tasks) + len(links)
         progress.all_bytes += sum(task.found.size for task in tasks)
         missing += sum(task.found.size for task in tasks if not _has_size(task, context))
-        jobs += [_link_job(path, target, location) for path, target in links.items()]
-        jobs += [_job(task, location, choice) for task in tasks]
-    _require_space(missing, context)
+        jobs += [partial(_make_link, path, to, location) for path, to in links.items()]
+        jobs += [partial(_fetch_one, task, location, choice) for task in tasks]
+    what = f"{missing:,} bytes remain to be downloaded"
+    context.directory.require_space(missing, what, "--only or --include")
     return jobs
 
 
@@ -180,19 +183,11 @@ def _has_size(task: Task, context: DownloadContext) -> bool:
     return there is not None and there.st_size == task.found.size
 
 
-def _require_space(missing: int, context: DownloadContext) -> None:
-    free = context.directory.free()
-    if missing > free:
-        message = f"{missing:,} bytes remain to be downloaded, but only {free:,} are free"
-        remedy = "free disk space, select less with --only or --include, or use another folder"
-        raise FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
-
-
 def _tasks(
     location: ResultLocation, choice: FetchSelection, context: DownloadContext, fetched: Fetched
 ) -> tuple[list[Task], dict[str, str]]:
     """The chosen files of a location, and links to the folders that they are in, as paths."""
-    source, system = location.source, context.directory.file_system()
+    source = location.source
     if location.archive is not None:
         found = source.find(location.archive)
         path = location.folder + location.archive[location.archive.index(".") :]
@@ -200,16 +195,16 @@ def _tasks(
     listed: dict[str, StoredObject] = {
         found.name: found for found in source.files() if not _is_of_others(found.name, location)
     }
-    paths = assign_paths([*listed, *source.links], system)
+    paths = assign_paths([*listed, *source.links], context.directory.folds_case())
     if renamed := [name for name, path in paths.items() if path != name]:
         fetched.findings.append(_renamed(source.location, renamed, paths))
     links = FolderLinks(
         location.folder,
-        {paths.pop(link): folder_path(to, system) for link, to in source.links.items()},
+        {paths.pop(link): folder_path(to) for link, to in source.links.items()},
     )
     below = {name: f"{location.folder}/{path}" for name, path in paths.items()}
     if empty := links.empty(below.values()):
-        fetched.findings.append(_links_to_nothing(source.location, empty))
+        fetched.findings.append(skipped(source.location, empty, "links to folders without files"))
     chosen = {name: path for name, path in below.items() if links.chooses(choice.has, path)}
     tasks = [Task(path, source, listed[name]) for name, path in chosen.items()]
     return tasks, links.to(chosen.values())
@@ -219,23 +214,19 @@ def _is_of_others(name: str, location: ResultLocation) -> bool:
     return any(name == other or name.startswith(f"{other}/") for other in location.others)
 
 
-def _job(task: Task, location: ResultLocation, choice: FetchSelection) -> Job:
-    where = location.source.location
-
-    def fetch_one(context: DownloadContext) -> tuple[list[FetchedFile], list[Finding]]:
-        if location.archive is not None:
-            return _fetch_archive(task, location, choice, context)
-        entry, state = fetch_file(task, context)
-        return [_shown(entry, state, where)], []
-
-    return fetch_one
+def _fetch_one(
+    task: Task, location: ResultLocation, choice: FetchSelection, context: DownloadContext
+) -> Outcome:
+    if location.archive is not None:
+        return _fetch_archive(task, location, choice, context)
+    entry, state = fetch_file(task, context)
+    return [_shown(entry, state, location.source.location)], []
 
 
-def _link_job(path: str, target: str, location: ResultLocation) -> Job:
-    def make_link(context: DownloadContext) -> tuple[list[FetchedFile], list[Finding]]:
-        return [_linked(path, target, location.source.location, context)], []
-
-    return make_link
+def _make_link(
+    path: str, target: str, location: ResultLocation, context: DownloadContext
+) -> Outcome:
+    return [_linked(path, target, location.source.location, context)], []
 
 
 def _linked(path: str, target: str, where: str, context: DownloadContext) -> FetchedFile:
@@ -245,7 +236,7 @@ def _linked(path: str, target: str, where: str, context: DownloadContext) -> Fet
 
 def _fetch_archive(
     task: Task, location: ResultLocation, choice: FetchSelection, context: DownloadContext
-) -> tuple[list[FetchedFile], list[Finding]]:
+) -> Outcome:
     """Unpack an archive's files; the archive itself is removed afterwards."""
     where = f"{location.source.location.rstrip('/')}/{location.archive}"
     known = context.index.find_unpacked(location.folder, task.version, choice.include)
@@ -331,12 +322,6 @@ def _shown(entry: IndexEntry, state: State, location: str) -> FetchedFile:
         location=location,
         checksum=entry.checksum,
     )
-
-
-def _links_to_nothing(location: str, links: list[str]) -> Finding:
-    shown = first_of([repr(link[:80]) for link in links], 3)
-    message = f"{location}: {shown} skipped: links to folders without files"
-    return warning("left-out", message)
 
 
 def _renamed(location: str, names: list[str], paths: dict[str, str]) -> Finding:

@@ -7,24 +7,13 @@ signs, as in URLs. Conflicting names get `~` and a hash. Pure.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import NamedTuple
 
 _LONGEST = 255  # bytes of one part, on the usual file systems
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_WINDOWS = re.compile(r'[<>:"|?*\\]|[. ]$')
-_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _PART_FILE = re.compile(r"\.[0-9a-f]{16}\.part")
-
-
-class FileNameRules(NamedTuple):
-    """The rules of the file system: whether `A` and `a` are one file, and the rules of Windows."""
-
-    folds_case: bool = False
-    is_windows: bool = os.name == "nt"
 
 
 def part_file(path: str) -> str:
@@ -34,11 +23,14 @@ def part_file(path: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def assign_paths(names: Iterable[str], system: FileNameRules) -> dict[str, str]:
-    """A relative path for each name, no two the same, and none a folder of another's."""
-    mapped = {name: folder_path(name, system) for name in names}
+def assign_paths(names: Iterable[str], folds_case: bool) -> dict[str, str]:
+    """A relative path for each name, no two the same, and none a folder of another's.
+
+    `folds_case` is whether `A` and `a` are one file.
+    """
+    mapped = {name: folder_path(name) for name in names}
     folders = {
-        _key(path[:at], system)
+        _key(path[:at], folds_case)
         for path in mapped.values()
         for at in range(len(path))
         if path[at] == "/"
@@ -47,20 +39,20 @@ def assign_paths(names: Iterable[str], system: FileNameRules) -> dict[str, str]:
     assigned = {}
     for name in sorted(mapped, key=lambda name: (mapped[name] != name, name)):
         path, salt = mapped[name], 0
-        while _key(path, system) in taken or _key(path, system) in folders:
+        while _key(path, folds_case) in taken or _key(path, folds_case) in folders:
             suffix = _hash(f"{name}{salt or ''}")[:8]
             path, salt = f"{_shortened(mapped[name], len(suffix))}~{suffix}", salt + 1
-        taken.add(_key(path, system))
+        taken.add(_key(path, folds_case))
         assigned[name] = path
     return assigned
 
 
-def folder_path(name: str, system: FileNameRules) -> str:
+def folder_path(name: str) -> str:
     """The path of a folder that files are in, by its name."""
-    return "/".join(_local(part, system) for part in name.split("/"))
+    return "/".join(_local(part) for part in name.split("/"))
 
 
-def _local(part: str, system: FileNameRules) -> str:
+def _local(part: str) -> str:
     """A part of a name as the name of a file or folder."""
     if not part:
         return "%2F"
@@ -69,9 +61,6 @@ def _local(part: str, system: FileNameRules) -> str:
     if _PART_FILE.fullmatch(part.lower()):
         part = f"%2E{part[1:]}"
     part = _CONTROL.sub(_escaped, part)
-    if system.is_windows:
-        part = _WINDOWS.sub(_escaped, part)
-        part = f"%{ord(part[0]):02X}{part[1:]}" if _DEVICES.fullmatch(part) else part
     if len(part.encode()) > _LONGEST:
         part = f"{part.encode()[:200].decode(errors='ignore')}~{_hash(part)}"
     return part
@@ -91,9 +80,9 @@ def _shortened(path: str, length: int) -> str:
     return folder + slash + last.encode()[:most].decode(errors="ignore")
 
 
-def _key(path: str, system: FileNameRules) -> str:
+def _key(path: str, folds_case: bool) -> str:
     """Equal for paths that are one file."""
-    return unicodedata.normalize("NFC", path).casefold() if system.folds_case else path
+    return unicodedata.normalize("NFC", path).casefold() if folds_case else path
 
 
 def _hash(text: str) -> str:

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Meta, field
 
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.metrics import structured
 from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.structured import converted, record_of
 
 _MOST_RANKS = 1024
 _MOST_GROUPS = 1024
@@ -138,15 +138,10 @@ class StallReports:
 
     def read(self, line: LogEvent) -> NodeReport | None:
         """The report that is whole with this line; None for all other lines."""
-        record = structured(line.text)
-        if record is None or record["rsctl"] not in ("rank", "stall"):
-            return None
-        try:
-            if record["rsctl"] == "rank":
-                self._add(line.replica, msgspec.convert(record, RankReport))
-                return None
-            node = msgspec.convert(record, NodeReport)
-        except msgspec.ValidationError:
+        if rank_report := converted(record_of(line.text, "rank"), RankReport):
+            self._add(line.replica, rank_report)
+        node = converted(record_of(line.text, "stall"), NodeReport)
+        if node is None:
             return None
         ranks = [rank for rank in self._ranks.pop(line.replica, []) if rank.number == node.number]
         return msgspec.structs.replace(node, replica=line.replica, reports=tuple(ranks))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from signal import Signals
 
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_error, find_known_errors
@@ -13,7 +12,7 @@ from rsctl.runs.stream.advice import advised, find_advice
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
-from rsctl.runs.stream.ends import LOST_PEER, Killer
+from rsctl.runs.stream.ends import LOST_PEER, Killer, signal_name
 from rsctl.runs.stream.exception_kinds import (
     EXCEPTION_KINDS,
     IMPORT_KIND,
@@ -49,17 +48,8 @@ _RETRIED = re.compile(
 )
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
 _EFFECTS = frozenset(
-    {
-        NCCL,
-        LOST_PEER,
-        DATA_WORKER,
-        "container-start",
-        "gpu-start",
-        "mpi-call",
-        "mpi-daemons",
-        "pipe",
-    }
-    | {"ray-worker"}
+    {NCCL, LOST_PEER, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons"}
+    | {"pipe", "ray-worker"}
 )
 _SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
 """The report on a process of torch.multiprocessing, if its own traceback is missing."""
@@ -232,7 +222,8 @@ def known_causes(
     that ended the program is one.
     """
     killer = killer or Killer()
-    if before := _before_abort(lines, signal or _signal_of(exit_code)):
+    ended_by = signal or signal_name(exit_code - 128)  # as in shells and container engines
+    if before := _before_abort(lines, ended_by):
         return known_causes(before, 1, None, killer, reported, earlier)
     texts = [_text(lines), _text(reported)]
     whole = earlier or lines
@@ -240,7 +231,7 @@ def known_causes(
     if ended := _causes(PLATFORM_CAUSES, whole_text):
         return ended
     found = [_ended_by(killer.command)] if killer.command else []
-    found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
+    found += _first_causes([CAUSES], texts)
     if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
         found.insert(0, _sigkill(True, False))
     if found and all(map(_is_effect, found)):  # the reason stands before them
@@ -250,20 +241,19 @@ def known_causes(
         found = _causes(SETUP_CAUSES, whole_text) + found
     if found:
         return _with_warning(found, whole)
-    signal = signal or _signal_of(exit_code)
+    signal = ended_by
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
-    found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
+    found = _first_causes([SCRIPT_CAUSES], texts)
     found = [_advised(each) if each.code == "compile" else each for each in found]
     found = _most_specific(found, exit_code)
     raised = find_exception(lines)
     is_vague = _is_vague(raised)
     if not found and is_vague:
         errors = _errors_in(earlier)
-        found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
-        found = _most_specific(found, exit_code)
+        found = _most_specific(_first_causes([CAUSES, SCRIPT_CAUSES], [errors]), exit_code)
         texts.append(errors)
-    general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    general = _first_causes([GENERAL_CAUSES], texts)
     if not is_vague or (raised and raised.text.startswith("AssertionError")):
         general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
@@ -441,9 +431,7 @@ def is_of_launcher(raised: Raised) -> bool:
 
 def causes_in(lines: Iterable[str]) -> list[Finding]:
     """Known causes in a text, the most specific first, each with a remedy."""
-    text = _text(lines)
-    tables = (CAUSES, SCRIPT_CAUSES, GENERAL_CAUSES)
-    return next(filter(None, (_causes(table, text) for table in tables)), [])
+    return _first_causes([CAUSES, SCRIPT_CAUSES, GENERAL_CAUSES], [_text(lines)])
 
 
 def _text(lines: Iterable[str]) -> str:
@@ -461,6 +449,12 @@ def _shortened(lines: Sequence[str]) -> list[str]:
     return short[::-1]
 
 
+def _first_causes(tables: Iterable[Sequence[KnownError]], texts: Sequence[str]) -> list[Finding]:
+    """The causes by the first table and text that have some."""
+    found = (_causes(table, text) for table in tables for text in texts)
+    return next(filter(None, found), [])
+
+
 def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:
     found = (known.fill(text) for known in find_known_errors(table, text))
     return [note(cause.code, cause.summary or "", _of_option(cause)) for cause in found]
@@ -471,14 +465,6 @@ def _of_option(cause: KnownError) -> str | None:
     if not (cause.summary or "").endswith(": None"):
         return cause.remedy
     return f"set the option that it comes from, such as in run.args; otherwise {cause.remedy}"
-
-
-def _signal_of(exit_code: int) -> str | None:
-    """The signal that an exit code stands for, as in shells and container engines."""
-    try:
-        return Signals(exit_code - 128).name if exit_code > 128 else None
-    except ValueError:
-        return None
 
 
 def _ended_by(command: str) -> Finding:

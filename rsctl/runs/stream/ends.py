@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from signal import Signals
 from typing import NamedTuple, Optional
 
 LOST_PEER = "peer"
@@ -17,3 +18,11 @@ class Killer(NamedTuple):
 
     out_of_memory: Optional[bool] = None
     command: Optional[str] = None
+
+
+def signal_name(number: int) -> str | None:
+    """`SIGKILL` for 9; None for a number that is not a signal here."""
+    try:
+        return Signals(number).name
+    except ValueError:
+        return None

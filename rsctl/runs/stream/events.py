@@ -30,6 +30,14 @@ def parse_time(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
 
 
+def unix_time(text: str) -> float | None:
+    """An event's time in Unix seconds; None for a text that is not one, as logs can have it."""
+    try:
+        return parse_time(text).timestamp()
+    except ValueError:
+        return None
+
+
 def seconds_between(start: str, end: str) -> float:
     """Seconds from one event time to another."""
     return (parse_time(end) - parse_time(start)).total_seconds()

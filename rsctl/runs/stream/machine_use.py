@@ -55,12 +55,7 @@ class MachineUse:
             rate = _rate(before, event)
             if rate is not None:
                 self._rates.setdefault(event.replica, {})[event.name] = rate
-        if (
-            event.name in _COUNTERS
-            or event.name == "node.cpu_percent"
-            or _GPU.fullmatch(event.name)
-        ):
-            last[event.name] = event
+        last[event.name] = event
 
     def _values(self, name: str) -> list[float]:
         return [last[name].value for last in self._last.values() if name in last]

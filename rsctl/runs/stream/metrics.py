@@ -174,8 +174,8 @@ class MetricReader:
                 self._report(finding)
         elif record["rsctl"] == "telemetry":
             yield from _named_values(line, record, "node.")
-            yield from _gpu_values(line, record.get("gpus"))
-            yield from _rank_values(line, record.get("ranks"))
+            yield from _numbered_values(line, record.get("gpus"), "index", _GPUS, "node.gpu")
+            yield from _numbered_values(line, record.get("ranks"), "rank", _RANKS, "node.rank")
             for part in _PARTS:
                 yield from _part_values(line, part, record.get(part))
         elif record["rsctl"] == "slot" and (value := mark_value(record.get("key"))) is not None:
@@ -278,18 +278,14 @@ def _of_rank(line: LogEvent, record: Mapping[str, Any]) -> LogEvent:
     return msgspec.structs.replace(line, rank=f"{line.replica}/{rank}")
 
 
-def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
-    for gpu in gpus if isinstance(gpus, list) else []:
-        if isinstance(gpu, dict) and type(gpu.get("index")) is int and gpu["index"] in _GPUS:
-            named = {name: value for name, value in gpu.items() if name != "index"}
-            yield from _named_values(line, named, f"node.gpu{gpu['index']}.")
-
-
-def _rank_values(line: LogEvent, ranks: Any) -> Iterator[MetricEvent]:
-    for rank in ranks if isinstance(ranks, list) else []:
-        if isinstance(rank, dict) and type(rank.get("rank")) is int and rank["rank"] in _RANKS:
-            named = {name: value for name, value in rank.items() if name != "rank"}
-            yield from _named_values(line, named, f"node.rank{rank['rank']}.")
+def _numbered_values(
+    line: LogEvent, entries: Any, key: str, numbers: range, prefix: str
+) -> Iterator[MetricEvent]:
+    """The values of GPUs, or of ranks, of which each entry has the number."""
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and type(entry.get(key)) is int and entry[key] in numbers:
+            named = {name: value for name, value in entry.items() if name != key}
+            yield from _named_values(line, named, f"{prefix}{entry[key]}.")
 
 
 def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent]:
@@ -297,11 +293,9 @@ def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent
     if not isinstance(fields, dict):
         return
     yield from _named_values(line, fields, f"node.{part}.")
-    late = fields.get("late")
-    for rank in late if isinstance(late, list) else []:
-        if isinstance(rank, dict) and type(rank.get("rank")) is int and rank["rank"] in _RANKS:
-            waited = {"mean_ms": rank.get("mean_ms")}
-            yield from _named_values(line, waited, f"node.{part}.late.{rank['rank']}.")
+    late = fields.get("late") if isinstance(fields.get("late"), list) else []
+    waits = [{k: rank.get(k) for k in ("rank", "mean_ms")} for rank in late if type(rank) is dict]
+    yield from _numbered_values(line, waits, "rank", _RANKS, f"node.{part}.late.")
 
 
 def _event(line: LogEvent, name: str, value: float, step: float | None) -> MetricEvent:

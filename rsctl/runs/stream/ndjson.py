@@ -50,14 +50,10 @@ def event_lines(events: Iterable[Event]) -> bytes:
 
 def _plain(event: Event) -> Any:
     if isinstance(event, FindingEvent):
-        return _flat(event)
+        head = {"type": "finding", "time": event.time, "replica": event.replica}
+        return {**head, **msgspec.to_builtins(event.finding)}
     if isinstance(event, MetricEvent) and not math.isfinite(event.value):
         return {**msgspec.to_builtins(event), "value": str(event.value)}
     if isinstance(event, ResultEvent):
         return replace(event, metrics=finite(event.metrics))
     return event
-
-
-def _flat(event: FindingEvent) -> dict[str, Any]:
-    head = {"type": "finding", "time": event.time, "replica": event.replica}
-    return {**head, **msgspec.to_builtins(event.finding)}

@@ -8,8 +8,9 @@ line breaks with spaces.
 from __future__ import annotations
 
 import re
-from signal import Signals
 from typing import NamedTuple, Optional
+
+from rsctl.runs.stream.ends import signal_name
 
 _HOST = r"(?P<host>[A-Za-z0-9][\w.-]{0,252})"
 _RANK = r"(?P<rank>\d{1,6})"
@@ -89,11 +90,7 @@ def _status(code: int | None) -> tuple[int | None, str | None]:
     if code is None:
         return None, None
     number = -code if code < 0 else code - 128
-    try:
-        name = Signals(number).name if number > 0 else None
-    except ValueError:
-        name = None
-    return (128 - code if code < 0 else code), name
+    return (128 - code if code < 0 else code), signal_name(number)
 
 
 def _number(text: str | None) -> int | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import msgspec
 from msgspec import Meta
 
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.sanitize import sanitize_line
-from rsctl.runs.stream.structured import structured
+from rsctl.runs.stream.structured import converted, record_of
 
 _MOST_OPERATIONS = 20
 _LONGEST = 200
@@ -50,17 +50,13 @@ def reported_profile(line: LogEvent) -> RankProfile | None:
 
     Any program can print such a line: a line of another form is ignored, and texts become one line.
     """
-    record = structured(line.text)
-    return None if not record or record["rsctl"] != "profile" else profile_of(record)
+    return profile_of(record_of(line.text, "profile"))
 
 
-def profile_of(record: dict[str, object]) -> RankProfile | None:
+def profile_of(record: dict[str, Any]) -> RankProfile | None:
     """The summary in a structured line; None if it has another form."""
-    try:
-        found = msgspec.convert(record, RankProfile)
-    except msgspec.ValidationError:
-        return None
-    return msgspec.structs.replace(
+    found = converted(record, RankProfile)
+    return found and msgspec.structs.replace(
         found,
         file=_clean(found.file),
         steps=None if found.steps is None else _clean(found.steps),

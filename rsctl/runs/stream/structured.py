@@ -6,11 +6,13 @@ Programs print them in several ways: with or without spaces, with numbers that J
 from __future__ import annotations
 
 import re
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import msgspec
 
 from rsctl.findings import Finding, warning
+
+T = TypeVar("T")
 
 STRUCTURED = '{"rsctl": "'
 """The beginning of a structured line as the runtime prints it."""
@@ -48,6 +50,20 @@ def structured(text: str) -> dict[str, Any] | None:
         return None
     is_ours = isinstance(record, dict) and isinstance(record["rsctl"], str)
     return record if is_ours else None
+
+
+def record_of(text: str, *kinds: str) -> dict[str, Any]:
+    """The structured line of one of these kinds; empty for all other lines."""
+    record = structured(text)
+    return record if record is not None and record["rsctl"] in kinds else {}
+
+
+def converted(record: dict[str, Any], kind: type[T]) -> T | None:
+    """A structured line as a type; None for an empty record, and for one of another form."""
+    try:
+        return msgspec.convert(record, kind) if record else None
+    except msgspec.ValidationError:
+        return None
 
 
 def unread_line(text: str) -> Finding | None:

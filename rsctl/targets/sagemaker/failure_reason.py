@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsctl.findings import Finding, error
-from rsctl.runs.log_failures import signal_name
+from rsctl.runs.stream.ends import signal_name
 from rsctl.runs.stream.events import Failure, UnnamedFailure
 from rsctl.runs.stream.origins import find_origin
 from rsctl.targets.base import Pool, replica_names

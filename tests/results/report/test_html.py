@@ -45,10 +45,8 @@ def test_elements_escape_all_that_is_not_markup() -> None:
     )
     assert made == ('<div class="a&amp;&quot;&#x27;" aria-label="l">&lt;b&gt;<i>x</i></div>')
     assert element("br") + element("meta", charset="utf-8") == '<br><meta charset="utf-8">'
-    assert section("<a>", "b", level=3, id_="s1") == (
-        '<section id="s1"><h3>&lt;a&gt;</h3>b</section>'
-    )
-    assert section("a") == "<section><h2>a</h2></section>"
+    assert section("<a>", "b") == "<section><h3>&lt;a&gt;</h3>b</section>"
+    assert section("a", level=4) == "<section><h4>a</h4></section>"
     assert details("s", "b") == "<details><summary>s</summary>b</details>"
     assert items(["a", None]) == "<ul><li>a</li><li></li></ul>"
 

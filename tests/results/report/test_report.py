@@ -16,7 +16,7 @@ from rsctl.findings import JobState, error
 from rsctl.results.report import palette
 from rsctl.results.report.canvas import Drawing, Marks, Text, file_svg, page_svg
 from rsctl.results.report.canvas import Path as Line
-from rsctl.results.report.history_section import add_history
+from rsctl.results.report.history_section import CHARTS, add_history
 from rsctl.results.report.html import NONE
 from rsctl.results.report.page import Page
 from rsctl.runs.store import Store
@@ -435,6 +435,14 @@ def test_series_of_several_jobs_and_machines_are_told_apart_in_a_table() -> None
         ["job", *common, "machine Xeon", *numbers],
         ["other", *common, NONE, *numbers],
     ]
+
+
+@pytest.mark.parametrize(("more", "text"), [(1, "1 more series not drawn."), (2, "2 more series ")])
+def test_the_series_that_are_not_drawn_are_counted(more: int, text: str) -> None:
+    page = Page()
+    names = [f"job-{number}" for number in range(CHARTS + more)]
+    add_history(page, "h.jsonl", series_of([record(0, of=name, job=name) for name in names]))
+    assert f'<p class="faint">{text}' in page.html("t", (), "")
 
 
 def test_a_report_of_nothing(rsctl: Cli) -> None:
