@@ -31,7 +31,7 @@ def scheme(request: pytest.FixtureRequest) -> str:
         boto3.session.Session().client("s3", "us-east-1").create_bucket(Bucket="data")
     else:
         emulator: Any = request.getfixturevalue("google")
-        emulator.storage.make_bucket("data")
+        emulator.storage.make("data")
     return str(request.param)
 
 
@@ -113,7 +113,7 @@ def test_a_range_that_cloud_storage_passes_over_is_cut_here(
     google: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It answers with the whole of an object that it unpacks from gzip."""
-    google.storage.make_bucket("data")
+    google.storage.make("data")
     whole, ranged = opened("gs"), cloudstorage.ranged_reply
     whole.replace("o", b"0123456789", "text/plain")
     found = listed(whole, "o")
