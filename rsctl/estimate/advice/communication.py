@@ -13,8 +13,9 @@ import msgspec
 
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.collectives import exchange
-from rsctl.estimate.advice.options import Option, with_reducers, without_reducers
+from rsctl.estimate.advice.options import Option, Study
 from rsctl.estimate.advice.profile import even_profile
+from rsctl.estimate.advice.recommendation import format_seconds as _time
 from rsctl.estimate.advice.situation import Situation
 
 _SHORT = 1e-9  # of a step without computation, in which nothing hides
@@ -93,9 +94,8 @@ def exchange_alone(
     situation: Situation, gradient_bytes: int, calibration: Calibration
 ) -> Communication:
     """The all-reduce of a step without and with reducers, where the computation is unknown."""
-    profile = even_profile(gradient_bytes, _SHORT)
-    pools = with_reducers(situation, profile, calibration)
-    (base,) = without_reducers(situation, profile, calibration)
+    study = Study(situation, even_profile(gradient_bytes, _SHORT), calibration)
+    (base,), pools = study.without_reducers(), study.with_reducers()
     saturating, shown = None, []
     if pools:
         machine = situation.reducer_machines[0]
@@ -136,7 +136,3 @@ def _collective(option: Option) -> Collective:
         worker_bytes=option.worker_bytes,
         bottleneck=option.bottleneck,
     )
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

@@ -20,7 +20,7 @@ from rsctl.targets.sagemaker.emulator.s3_conditions import (
     require_write,
 )
 from rsctl.targets.sagemaker.emulator.s3_listing import listing, stamp
-from rsctl.targets.sagemaker.emulator.s3_objects import Facts, Known, MemoryObjects, Objects
+from rsctl.targets.sagemaker.emulator.s3_objects import Facts, FolderObjects, Known
 from rsctl.targets.sagemaker.emulator.s3_payload import crc32, md5, payload, refused
 
 _XML = {"Content-Type": "application/xml"}
@@ -56,10 +56,10 @@ class _MultipartUpload(NamedTuple):
 
 
 class S3:
-    """Buckets in memory, unless `objects` are elsewhere."""
+    """The service, on the objects of a folder; `buckets` are there from the start."""
 
-    def __init__(self, buckets: tuple[str, ...], objects: Objects | None = None) -> None:
-        self._objects: Objects = objects if objects is not None else MemoryObjects()
+    def __init__(self, buckets: tuple[str, ...], objects: FolderObjects) -> None:
+        self._objects = objects
         for bucket in buckets:
             self._objects.make(bucket)
         self._uploads: dict[str, _MultipartUpload] = {}
@@ -80,14 +80,6 @@ class S3:
             route("s3.CreateMultipartUpload", "POST", key, self._multipart),
             route("s3.DeleteObject", "DELETE", key, self._delete),
         ]
-
-    def names(self, bucket: str) -> list[str]:
-        """The keys of a bucket."""
-        return self._objects.names(bucket)
-
-    def content(self, bucket: str, key: str) -> bytes | None:
-        """An object's bytes, or None."""
-        return self._objects.content(bucket, key)
 
     def _bucket(self, request: Request) -> str:
         _require_plain(request)
@@ -125,11 +117,7 @@ class S3:
             raise refused(400, "InvalidArgument", "max-keys is not a number") from None
 
     def _get(self, request: Request) -> Reply:
-        bucket, key = self._bucket(request), request.parts["key"]
-        facts = self._objects.facts(bucket, key)
-        content = self._objects.content(bucket, key) if facts else None
-        if facts is None or content is None:
-            raise refused(404, "NoSuchKey", "The specified key does not exist.")
+        content, facts = self._found(self._bucket(request), request.parts["key"])
         require_read(request.headers, facts)
         headers = {
             **_shown(facts.headers),
@@ -184,12 +172,16 @@ class S3:
     def _source(self, location: str, request: Request) -> tuple[bytes, Facts]:
         """The source of a copy, if the conditions for it hold."""
         bucket, _, key = unquote(location).lstrip("/").partition("/")
+        content, facts = self._found(bucket, key)
+        require_read(request.headers, facts, "x-amz-copy-source-")
+        return content, facts
+
+    def _found(self, bucket: str, key: str) -> tuple[bytes, Facts]:
         is_there = self._objects.has(bucket)
         facts = self._objects.facts(bucket, key) if is_there else None
-        content = self._objects.content(bucket, key) if is_there else None
+        content = self._objects.content(bucket, key) if facts else None
         if facts is None or content is None:
             raise refused(404, "NoSuchKey", "The specified key does not exist.")
-        require_read(request.headers, facts, "x-amz-copy-source-")
         return content, facts
 
     def _store(self, request: Request, content: bytes, known: Known) -> Facts:

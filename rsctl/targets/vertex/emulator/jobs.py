@@ -7,18 +7,19 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.http import Refused, Reply, Request, Route, route
 from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
+from rsctl.targets.managed.sdk_calls import snake
 from rsctl.targets.vertex.api_model import MESSAGES
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from rsctl.targets.vertex.emulator.job_filter import JobFilter
 from rsctl.targets.vertex.emulator.job_record import JobRecord
-from rsctl.targets.vertex.emulator.log_store import utc_now
 from rsctl.targets.vertex.emulator.machines import demand
 from rsctl.targets.vertex.emulator.rules import default_disk, problems
-from rsctl.targets.vertex.proto_json import MalformedJson, read_job, snake, write_job
+from rsctl.targets.vertex.proto_json import MalformedJson, read_job, write_job
 
 _SERVICE = "aiplatform.googleapis.com"
 _DEFAULT_PAGE = 100
@@ -38,7 +39,6 @@ class Jobs:
     def __init__(
         self,
         emulator: GoogleEmulator,
-        number: str,
         regions: tuple[str, ...],
         behaviour: Behaviour,
         start: Callable[[JobRecord], None],
@@ -46,7 +46,6 @@ class Jobs:
         forget: Callable[[JobRecord], None],
     ) -> None:
         self._emulator = emulator
-        self._number = number
         self._regions = regions
         self._behaviour = behaviour
         self._start = start
@@ -95,14 +94,14 @@ class Jobs:
         self._check_call(request, is_submission=True)
         job = self._checked(request)
         job_id = str(10**18 + secrets.randbelow(8 * 10**18))
-        now, region = utc_now(), request.parts["location"]
-        parent = f"projects/{self._number}/locations/{region}/customJobs"
+        created, region = now(), request.parts["location"]
+        parent = f"projects/{self._emulator.number}/locations/{region}/customJobs"
         shown = {
             "name": f"{parent}/{job_id}",
             **job,
             "state": "JOB_STATE_QUEUED",
-            "createTime": now,
-            "updateTime": now,
+            "createTime": created,
+            "updateTime": created,
         }
         record = JobRecord(job_id, region, shown, demand(job["jobSpec"]))
         over = self._exceeded(record)
@@ -125,7 +124,7 @@ class Jobs:
         except (ValueError, RecursionError):
             found = "Invalid JSON payload received. Unexpected token."
         if found:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", found)
+            raise self._emulator.invalid(found)
         for pool in filter(None, job["jobSpec"]["workerPoolSpecs"]):
             pool.setdefault("replicaCount", "1")
             disk = default_disk(pool.get("machineSpec", {}).get("machineType", ""))
@@ -146,7 +145,7 @@ class Jobs:
             size = _page_size(query.get("pageSize", ""))
             start = _page_start(query.get("pageToken", ""))
         except ValueError as problem:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", str(problem)) from None
+            raise self._emulator.invalid(str(problem)) from None
         region = request.parts["location"]
         own = [record for record in self.records.values() if record.region == region]
         newest_first = [record.copy() for record in reversed(own)]
@@ -175,7 +174,7 @@ class Jobs:
             raise self._emulator.refuse(400, "FAILED_PRECONDITION", message)
         del self.records[record.job_id]
         self._forget(record)
-        parent = f"projects/{self._number}/locations/{record.region}/operations"
+        parent = f"projects/{self._emulator.number}/locations/{record.region}/operations"
         empty = {"@type": "type.googleapis.com/google.protobuf.Empty"}
         return Reply.of({"name": f"{parent}/{record.job_id}", "done": True, "response": empty})
 
@@ -186,7 +185,7 @@ class Jobs:
             raise self._too_many("Resource management requests")
         if is_submission and not self._submissions.allows(limits.submissions, limits.pace):
             raise self._too_many("Job and long-running operation submissions")
-        if request.parts["project"] not in (self._emulator.project, self._number):
+        if request.parts["project"] not in (self._emulator.project, self._emulator.number):
             message = (
                 "Permission 'aiplatform.customJobs' denied on resource "
                 f"'//{_SERVICE}/projects/{request.parts['project']}' (or it may not exist)."
@@ -195,10 +194,10 @@ class Jobs:
         if request.parts["location"] not in self._regions:
             served = ", ".join(self._regions)
             message = f"{request.parts['location']} is not served here, but {served}."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
 
     def _too_many(self, what: str) -> Refused:
-        return self._emulator.exceed(_SERVICE, what, what, self._number)
+        return self._emulator.exceed(_SERVICE, what, what)
 
     def _record(self, request: Request) -> JobRecord:
         found = self.records.get(request.parts["job"])
@@ -219,7 +218,7 @@ class Jobs:
             if unknown[0].partition(".")[0] in _MASKABLE:
                 message = f'the field mask "{unknown[0]}" is not emulated by rsctl\'s emulator'
                 raise self._emulator.refuse(501, "UNIMPLEMENTED", message)
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         if mask and "*" not in mask:
             job = {
                 name: value for name, value in job.items() if name in mask or snake(name) in mask

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
-from rsctl.targets.vertex.emulator.log_store import utc_now
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _FIELDS = frozenset(
@@ -27,9 +27,9 @@ class Metadata:
     are those that name a run of a TensorBoard.
     """
 
-    def __init__(self, emulator: GoogleEmulator, number: str, region: str) -> None:
+    def __init__(self, emulator: GoogleEmulator, region: str) -> None:
         self._emulator = emulator
-        self._location = f"projects/{number}/locations/{region}"
+        self._location = f"projects/{emulator.number}/locations/{region}"
         self._store = f"{self._location}/metadataStores/default"
         self._has_store = False
         self.contexts: dict[str, dict[str, Any]] = {}
@@ -87,19 +87,17 @@ class Metadata:
         self._need_store(request)
         identity = request.query.get("contextId", "")
         if not _ID.fullmatch(identity):
-            raise self._emulator.refuse(
-                400, "INVALID_ARGUMENT", f"Invalid context id {identity!r}."
-            )
+            raise self._emulator.invalid(f"Invalid context id {identity!r}.")
         if identity in self.contexts:
             message = f"Context with name {self._store}/contexts/{identity} already exists"
             raise self._emulator.refuse(409, "ALREADY_EXISTS", message)
         body = self._body(request)
         if body.get("schemaTitle") not in _SCHEMAS:
             message = f"MetadataSchema {body.get('schemaTitle')!r} is not registered."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
-        now = utc_now()
+            raise self._emulator.invalid(message)
+        times = dict.fromkeys(("createTime", "updateTime"), now())
         made = {**body, "name": f"{self._store}/contexts/{identity}", "parentContexts": []}
-        self.contexts[identity] = {**made, "createTime": now, "updateTime": now, "etag": "1"}
+        self.contexts[identity] = {**made, **times, "etag": "1"}
         return Reply.of(self.contexts[identity])
 
     def _get(self, request: Request) -> Reply:
@@ -113,7 +111,7 @@ class Metadata:
         for name in names:
             if name in ("displayName", "metadata", "description", "labels") and name in body:
                 context[name] = body[name]
-        context |= {"updateTime": utc_now(), "etag": str(int(context["etag"]) + 1)}
+        context |= {"updateTime": now(), "etag": str(int(context["etag"]) + 1)}
         return Reply.of(context)
 
     def _add_children(self, request: Request) -> Reply:
@@ -133,9 +131,7 @@ class Metadata:
         wanted = request.query.get("filter", "")
         schemas, parents = _SCHEMA.findall(wanted), _PARENT.search(wanted)
         if wanted and not schemas and not parents:
-            raise self._emulator.refuse(
-                400, "INVALID_ARGUMENT", f"filter {wanted!r} is not emulated"
-            )
+            raise self._emulator.invalid(f"filter {wanted!r} is not emulated")
         above = {_short(name) for name in re.findall(r'"([^"]*)"', parents[1])} if parents else None
         found = [
             context
@@ -150,13 +146,13 @@ class Metadata:
         body = self._body(request)
         if body.get("schemaTitle") != _TENSORBOARD_RUN:
             message = f"MetadataSchema {body.get('schemaTitle')!r} is not emulated."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         identity = request.query.get("artifactId", "")
         name = f"{self._store}/artifacts/{identity}"
         if identity in self._artifacts:
             raise self._emulator.refuse(409, "ALREADY_EXISTS", f"Artifact {name} already exists")
-        now = utc_now()
-        self._artifacts[identity] = {**body, "name": name, "createTime": now, "updateTime": now}
+        times = dict.fromkeys(("createTime", "updateTime"), now())
+        self._artifacts[identity] = {**body, "name": name, **times}
         return Reply.of(self._artifacts[identity])
 
     def _get_artifact(self, request: Request) -> Reply:
@@ -189,7 +185,7 @@ class Metadata:
         for name in body:
             if name not in _FIELDS:
                 message = f"Invalid JSON payload received. Unknown name \"{name}\" at 'context'"
-                raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+                raise self._emulator.invalid(message)
         return body
 
     def _need_store(self, request: Request) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
-from rsctl.targets.vertex.emulator.log_store import utc_now
 
 _MOST_POINTS = 5000
 Resource = dict[str, Any]
@@ -19,9 +19,9 @@ class Tensorboards:
     at a step replaces the one that is there, as Google's reference has it.
     """
 
-    def __init__(self, emulator: GoogleEmulator, number: str, region: str) -> None:
+    def __init__(self, emulator: GoogleEmulator, region: str) -> None:
         self._emulator = emulator
-        self._location = f"projects/{number}/locations/{region}"
+        self._location = f"projects/{emulator.number}/locations/{region}"
         self._resources: dict[str, Resource] = {}
         self._values: dict[str, dict[int, Resource]] = {}
 
@@ -63,7 +63,7 @@ class Tensorboards:
         what = "tensorboardRunId" if request.path.endswith("/runs") else "tensorboardExperimentId"
         identity = request.query.get(what, "")
         if not identity:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", f"{what} is required.")
+            raise self._emulator.invalid(f"{what} is required.")
         return Reply.of(self._add(f"{parent}/{request.path.rpartition('/')[2]}", identity, request))
 
     def _create_series(self, request: Request) -> Reply:
@@ -97,12 +97,10 @@ class Tensorboards:
                 for value in each["values"]
             ]
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise self._emulator.refuse(
-                400, "INVALID_ARGUMENT", "Invalid timeSeriesData."
-            ) from None
+            raise self._emulator.invalid("Invalid timeSeriesData.") from None
         if len(written) > _MOST_POINTS:
             message = f"More than {_MOST_POINTS} data points in one request."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         for name, _, _ in written:
             self._need(name)
         for name, step, value in written:
@@ -130,14 +128,10 @@ class Tensorboards:
         name = f"{parent}/{identity}"
         if name in self._resources:
             raise self._emulator.refuse(409, "ALREADY_EXISTS", f"{name} already exists.")
-        now = utc_now()
-        self._resources[name] = {
-            **self._emulator.json_object(request),
-            "name": name,
-            "createTime": now,
-        }
-        self._resources[name]["updateTime"] = now
-        return self._resources[name]
+        body, created = self._emulator.json_object(request), now()
+        made = {**body, "name": name, "createTime": created, "updateTime": created}
+        self._resources[name] = made
+        return made
 
     def _need(self, name: str) -> Resource:
         if name not in self._resources:
