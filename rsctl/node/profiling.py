@@ -18,9 +18,8 @@ from rsctl.node.rank_profiler import (
     log_of,
     wanted_ranks,
 )
-from rsctl.node.structured_lines import emit
+from rsctl.node.structured_lines import emit, warning
 
-_CODE = "profile"
 _TOP = 8
 _LONGEST_NAME = 160
 _STATS_SECONDS = 120.0
@@ -160,4 +159,4 @@ def _named(ranks: list[int]) -> str:
 
 
 def _warn(message: str, remedy: str) -> None:
-    emit("finding", {"severity": "warning", "code": _CODE, "message": message, "remedy": remedy})
+    emit("finding", warning("profile", message, remedy))

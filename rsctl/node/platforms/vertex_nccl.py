@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from rsctl.node.structured_lines import emit
+from rsctl.node.structured_lines import emit, warning
 
 SETUP = "RSCTL_NCCL_SETUP"
 """`gib` where the job's machines need the script."""
@@ -91,12 +91,4 @@ def _is_new(name: str, text: str, environ: Mapping[str, str]) -> bool:
 
 
 def _warn(message: str) -> None:
-    emit(
-        "finding",
-        {
-            "severity": "warning",
-            "code": "nccl-setup",
-            "message": message,
-            "remedy": _REMEDY,
-        },
-    )
+    emit("finding", warning("nccl-setup", message, _REMEDY))
