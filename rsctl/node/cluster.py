@@ -22,6 +22,11 @@ REDUCER_PORT = 29600
 REMEDY = "rsctl sets it; do not set it in run.env or in the image."
 """For a variable of rsctl's own that makes no sense."""
 
+_BY_HAND = (
+    "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER and "
+    "RSCTL_TARGET=compose."
+)
+
 
 class Cluster(NamedTuple):
     """The nodes of a job, and which of them this one is.
@@ -82,6 +87,16 @@ class Cluster(NamedTuple):
         return tuple(dict.fromkeys(chain(self.workers, self.reducers, *self.roles.values())))
 
 
+def missing(problem: str, remedy: str = _BY_HAND) -> LaunchError:
+    """Nothing tells this node which nodes the job has."""
+    return LaunchError(USAGE, "cluster-missing", problem, remedy)
+
+
+def invalid(problem: str, remedy: str = REMEDY) -> LaunchError:
+    """What tells this node which nodes the job has makes no sense."""
+    return LaunchError(USAGE, "cluster-invalid", problem, remedy)
+
+
 def joined(host: str, port: int) -> str:
     """HOST:PORT; an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -106,10 +121,6 @@ def reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
         return (REDUCER_PORT,) * count
     texts = environ["RSCTL_REDUCER_PORTS"].split(",")
     if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
-        raise LaunchError(
-            USAGE,
-            "cluster-invalid",
-            f"the cluster has {count} reducers, but RSCTL_REDUCER_PORTS is {','.join(texts)!r}",
-            REMEDY,
-        )
+        given = ",".join(texts)
+        raise invalid(f"the cluster has {count} reducers, but RSCTL_REDUCER_PORTS is {given!r}")
     return tuple(map(int, texts))

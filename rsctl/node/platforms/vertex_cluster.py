@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from itertools import chain
 
-from rsctl.node.cluster import Cluster, joined
+from rsctl.node.cluster import Cluster, invalid, joined, missing
 from rsctl.node.errors import USAGE, LaunchError
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 
@@ -70,13 +70,9 @@ def _role_hosts(pools: Mapping[str, tuple[_Address, ...]]) -> dict[str, tuple[st
 def _parsed(environ: Mapping[str, str]) -> object:
     text = environ.get("CLUSTER_SPEC")
     if not text:
-        raise LaunchError(
-            USAGE,
-            "cluster-missing",
+        raise missing(
             "RSCTL_TARGET is vertex, but CLUSTER_SPEC is not set, so this node does not know its "
-            "role and the other nodes",
-            "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
-            "and RSCTL_TARGET=compose.",
+            "role and the other nodes"
         )
     try:
         return json.loads(text)
@@ -151,9 +147,5 @@ def _foreign(problem: str) -> LaunchError:
 
 
 def _invalid(problem: str) -> LaunchError:
-    return LaunchError(
-        USAGE,
-        "cluster-invalid",
-        f"CLUSTER_SPEC {problem}",
-        "The platform sets it; do not set it in run.env or in the image.",
-    )
+    remedy = "The platform sets it; do not set it in run.env or in the image."
+    return invalid(f"CLUSTER_SPEC {problem}", remedy)
