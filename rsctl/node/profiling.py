@@ -18,6 +18,7 @@ from rsctl.node.rank_profiler import (
     log_of,
     wanted_ranks,
 )
+from rsctl.node.small_files import read_text
 from rsctl.node.structured_lines import emit, warning
 
 _TOP = 8
@@ -101,11 +102,8 @@ def _remedy(environ: Mapping[str, str], rank: int) -> str:
 
 
 def _log_lines(environ: Mapping[str, str], rank: int) -> list[str]:
-    try:
-        with open(log_of(environ, rank), encoding="utf-8", errors="replace") as log:
-            return [line.strip() for line in log.read(1 << 16).splitlines() if line.strip()]
-    except OSError:
-        return []
+    lines = read_text(log_of(environ, rank), 1 << 16).splitlines()
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _report(environ: Mapping[str, str], rank: int) -> None:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from rsctl.node.small_files import listed
 from rsctl.node.structured_lines import emit, warning
 
 SETUP = "RSCTL_NCCL_SETUP"
@@ -41,7 +42,7 @@ def nccl_variables(environ: Mapping[str, str]) -> dict[str, str]:
         if is_expected:
             _warn(f"{SCRIPT} does not exist in this container: {_SLOW}")
         return {}
-    if not is_expected and not _has_rdma():
+    if not is_expected and not listed(RDMA_DEVICES):
         return {}  # An image can bring the script to machines where its settings make NCCL fail.
     import subprocess  # which a plan, that imports this too, does not need
 
@@ -51,13 +52,6 @@ def nccl_variables(environ: Mapping[str, str]) -> dict[str, str]:
         _warn(f"could not source {SCRIPT} ({error}): {_SLOW}")
         return {}
     return {name: text for name, text in after.items() if _is_new(name, text, environ)}
-
-
-def _has_rdma() -> bool:
-    try:
-        return bool(os.listdir(RDMA_DEVICES))
-    except OSError:
-        return False
 
 
 def _sourced(environ: Mapping[str, str]) -> dict[str, str]:
