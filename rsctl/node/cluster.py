@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -102,9 +102,9 @@ def joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def addresses(pools: Mapping[str, tuple[str, ...]], port: int) -> dict[str, tuple[str, ...]]:
-    """HOST:PORT of nodes by their role, where each has the same port for itself."""
-    return {role: tuple(joined(host, port) for host in pools[role]) for role in pools}
+def addresses(pools: Mapping[str, Iterable[tuple[str, int]]]) -> dict[str, tuple[str, ...]]:
+    """HOST:PORT of nodes by their role."""
+    return {role: tuple(joined(*node) for node in nodes) for role, nodes in pools.items()}
 
 
 def rendezvous_port(environ: Mapping[str, str]) -> int:

@@ -21,15 +21,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rsctl.node.cluster import (
-    Cluster,
-    addresses,
-    invalid,
-    joined,
-    missing,
-    reducer_ports,
-    rendezvous_port,
-)
+from rsctl.node.cluster import Cluster, addresses, invalid, missing, reducer_ports, rendezvous_port
 from rsctl.node.errors import LaunchError
 
 RESOURCE_CONFIG = "/opt/ml/input/config/resourceconfig.json"
@@ -101,13 +93,12 @@ def _role_hosts(
     """HOST:PORT of workers and roles; the ports are the same, but where nodes share one host."""
     text = environ.get(ROLE_PORTS)
     if not text:
-        return addresses(pools, port)
+        return addresses({role: [(host, port) for host in pools[role]] for role in pools})
     try:
         ports = json.loads(text)
-        return {
-            role: tuple(joined(h, int(p)) for h, p in zip(pools[role], ports[role], strict=True))
-            for role in pools
-        }
+        return addresses(
+            {role: zip(pools[role], map(int, ports[role]), strict=True) for role in pools}
+        )
     except (ValueError, TypeError, KeyError) as error:
         problem = f"{ROLE_PORTS} does not have a port for each node: {_shown(text)}"
         raise invalid(problem) from error

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rsctl.node.cluster import Cluster, invalid, joined, missing
+from rsctl.node.cluster import Cluster, addresses, invalid, missing
 from rsctl.node.errors import LaunchError
 
 NODES = "RSCTL_SLURM_NODES"
@@ -82,10 +82,9 @@ def read(environ: Mapping[str, str]) -> Cluster:
         reducer_ports=tuple(entry.port for entry in reducers),
         platform="slurm",
         roles={name: _hosts(replicas) for name, replicas in roles.items()},
-        role_hosts={
-            name: tuple(joined(entry.address, entry.port) for entry in replicas)
-            for name, replicas in addressed.items()
-        },
+        role_hosts=addresses(
+            {name: [(e.address, e.port) for e in replicas] for name, replicas in addressed.items()}
+        ),
     )
 
 
