@@ -88,12 +88,12 @@ class Cluster(NamedTuple):
 
 
 def missing(problem: str, remedy: str = _BY_HAND) -> LaunchError:
-    """Nothing tells this node which nodes the job has."""
+    """Nothing describes the job's nodes to this one."""
     return LaunchError(USAGE, "cluster-missing", problem, remedy)
 
 
 def invalid(problem: str, remedy: str = REMEDY) -> LaunchError:
-    """What tells this node which nodes the job has makes no sense."""
+    """The description of the job's nodes makes no sense."""
     return LaunchError(USAGE, "cluster-invalid", problem, remedy)
 
 

@@ -143,7 +143,7 @@ def _loaded() -> ctypes.CDLL:
 
 
 def _values(structure: Structure) -> list[Any]:
-    """What the core has written, in the order of the class that has the same fields."""
+    """The numbers of a structure, in the order of the class that has the same fields."""
     return [getattr(structure, name) for name, *_ in structure._fields_]
 
 

@@ -269,7 +269,7 @@ class LocalTraining:
             yield from model.trained
 
     def _with(self, parameters: Iterable[torch.nn.Parameter]) -> Iterator[Trained]:
-        """What trains one of these parameters."""
+        """All that train one of these parameters."""
         ids = {id(p) for p in parameters}
         return (each for each in self._all() if any(id(p) in ids for p in each.parameters))
 
