@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
-from rsctl.node.listener import cannot_listen, own_address
+from rsctl.node.listener import listening, own_address
 from rsctl.node.liveness import liveness_port
 from rsctl.node.liveness_client import LivenessClient
 from rsctl.node.liveness_server import LivenessServer, WorkerLiveness
@@ -51,13 +51,9 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> AwaitedRoles |
     nodes = _awaited(cluster, environ)
     if not nodes or cluster.replica != "worker-0":
         return None
-    try:
-        with stop_signals_blocked():
-            return AwaitedRoles(cluster, nodes, environ)
-    except OSError as error:
-        port = liveness_port(PORT)
-        what_for = ", where roles report that they are alive"
-        raise cannot_listen("watch-address", port, what_for, error) from error
+    what_for = ", where roles report that they are alive"
+    with listening("watch-address", liveness_port(PORT), what_for):
+        return AwaitedRoles(cluster, nodes, environ)
 
 
 def end_client(client: LivenessClient, cluster: Cluster, environ: Mapping[str, str]) -> int:

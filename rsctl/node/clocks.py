@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from glob import glob
 
+from rsctl.node.small_files import fields
+
 _LIMITS = "/sys/devices/system/cpu/cpufreq/policy*/cpuinfo_max_freq"
 _CPU_INFO = "/proc/cpuinfo"
+_FIRST_PROCESSOR = 1 << 13
+"""Characters of that file that have the first processor: the kernel asks each for its clock."""
 _STEP_MHZ = 50
 
 
@@ -41,16 +45,10 @@ def _khz(path: str) -> int:
 
 def _constant_mhz() -> float:
     """The clock of a virtual machine in /proc/cpuinfo; 0 if it is not a constant."""
-    found: dict[str, str] = {}
+    found = fields(_CPU_INFO, _FIRST_PROCESSOR)
+    flags = found.get("flags", "").split()
+    is_constant = "hypervisor" in flags and "aperfmperf" not in flags
     try:
-        with open(_CPU_INFO, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                name, _, value = line.partition(":")
-                if not name.strip():
-                    break  # the first processor is enough
-                found[name.strip()] = value.strip()
-        flags = found.get("flags", "").split()
-        is_constant = "hypervisor" in flags and "aperfmperf" not in flags
         return float(found["cpu MHz"]) if is_constant else 0.0
-    except (OSError, KeyError, ValueError):
+    except (KeyError, ValueError):
         return 0.0

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -21,6 +21,11 @@ REDUCER_PORT = 29600
 
 REMEDY = "rsctl sets it; do not set it in run.env or in the image."
 """For a variable of rsctl's own that makes no sense."""
+
+_BY_HAND = (
+    "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER and "
+    "RSCTL_TARGET=compose."
+)
 
 
 class Cluster(NamedTuple):
@@ -82,14 +87,24 @@ class Cluster(NamedTuple):
         return tuple(dict.fromkeys(chain(self.workers, self.reducers, *self.roles.values())))
 
 
+def missing(problem: str, remedy: str = _BY_HAND) -> LaunchError:
+    """Nothing describes the job's nodes to this one."""
+    return LaunchError(USAGE, "cluster-missing", problem, remedy)
+
+
+def invalid(problem: str, remedy: str = REMEDY) -> LaunchError:
+    """The description of the job's nodes makes no sense."""
+    return LaunchError(USAGE, "cluster-invalid", problem, remedy)
+
+
 def joined(host: str, port: int) -> str:
     """HOST:PORT; an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def addresses(pools: Mapping[str, tuple[str, ...]], port: int) -> dict[str, tuple[str, ...]]:
-    """HOST:PORT of nodes by their role, where each has the same port for itself."""
-    return {role: tuple(joined(host, port) for host in pools[role]) for role in pools}
+def addresses(pools: Mapping[str, Iterable[tuple[str, int]]]) -> dict[str, tuple[str, ...]]:
+    """HOST:PORT of nodes by their role."""
+    return {role: tuple(joined(*node) for node in nodes) for role, nodes in pools.items()}
 
 
 def rendezvous_port(environ: Mapping[str, str]) -> int:
@@ -106,10 +121,6 @@ def reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
         return (REDUCER_PORT,) * count
     texts = environ["RSCTL_REDUCER_PORTS"].split(",")
     if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
-        raise LaunchError(
-            USAGE,
-            "cluster-invalid",
-            f"the cluster has {count} reducers, but RSCTL_REDUCER_PORTS is {','.join(texts)!r}",
-            REMEDY,
-        )
+        given = ",".join(texts)
+        raise invalid(f"the cluster has {count} reducers, but RSCTL_REDUCER_PORTS is {given!r}")
     return tuple(map(int, texts))

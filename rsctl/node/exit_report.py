@@ -11,7 +11,7 @@ from contextlib import suppress
 from rsctl.node import rank, stderr_tail
 from rsctl.node.cluster import Cluster
 from rsctl.node.platforms import LOCAL, failure_file, platform
-from rsctl.node.structured_lines import emit, lock_of, report_end
+from rsctl.node.structured_lines import emit, lock_of, report_end, warning
 
 _WAKE_SECONDS = 5.0
 """In which a failure can be that of a program whose workers have just ended."""
@@ -59,10 +59,9 @@ def report_exit(
     `stderr` is the end of what the command wrote there, `workers_ended` whether all workers had
     ended before.
     """
-    if cluster.role == "reducer" and cluster.platform != LOCAL:
-        return _report_reducer_exit(status, stderr, cluster, workers_ended, environ)
-    if cluster.role not in ("worker", "reducer"):
-        return _report_role_exit(status, stderr, cluster, workers_ended, environ)
+    is_supervised = cluster.role == "reducer" and cluster.platform == LOCAL
+    if cluster.role != "worker" and not is_supervised:
+        return _report_other_exit(status, stderr, cluster, workers_ended, environ)
     key = environ.get(rank.EXIT_KEY)
     is_early = key is not None and len(cluster.workers) > 1 and not status.was_stopped
     if launcher == "once" and (status.is_failure or is_early):
@@ -76,25 +75,35 @@ def report_exit(
     return status.code
 
 
-def _report_role_exit(
+def _report_other_exit(
     status: rank.ExitStatus,
     stderr: str,
     cluster: Cluster,
     workers_ended: bool,
     environ: Mapping[str, str],
 ) -> int:
-    """A replica that was stopped because the workers had ended has not failed, with any exit code.
+    """Report the exit of a reducer in a cloud, or of a role's node.
 
-    Nor has one that is about to be stopped: a program that loses connections to workers which are
-    just ending often ends with an error. It is reported immediately anyway: workers may be ending
-    because of it.
+    A replica that was stopped because the workers had ended has not failed, with any exit code, and
+    a reducer that was only stopped has not: its code must not hide who has. Nor has a role's node
+    that is about to be stopped: a program that loses connections to workers which are just ending
+    often ends with an error. It is reported immediately anyway: workers may be ending because of
+    it.
     """
+    is_reducer = cluster.role == "reducer"
     if workers_ended or not status.is_failure:
-        return 0 if workers_ended else status.code
+        return 0 if workers_ended or is_reducer else status.code
     report_end(status, None, None, environ.get(rank.EXIT_KEY))
-    if platform(cluster.platform).stops_with_workers(cluster.role, environ) and _is_stopped_soon():
+    failure = stderr_tail.format_failure(status, cluster.replica)
+    if is_reducer and environ.get("RSCTL_ON_REDUCER_LOSS") == "fallback":
+        message = f"{failure}; the workers continue without reducers"
+        remedy = "See its log. With comm.on_reducer_loss: fail the job would have ended."
+        emit("finding", warning("reducer-lost", message, remedy))
         return 0
-    write_failure(environ, stderr_tail.format_failure(status, cluster.replica), stderr)
+    is_stopped = platform(cluster.platform).stops_with_workers(cluster.role, environ)
+    if not is_reducer and is_stopped and _is_stopped_soon():
+        return 0
+    write_failure(environ, failure, stderr)
     return status.code
 
 
@@ -104,34 +113,6 @@ def _is_stopped_soon() -> bool:
     Such signals are blocked, as after `rank.start`.
     """
     return signal.sigtimedwait(rank.STOP_SIGNALS, _WAKE_SECONDS) is not None
-
-
-def _report_reducer_exit(
-    status: rank.ExitStatus,
-    stderr: str,
-    cluster: Cluster,
-    workers_ended: bool,
-    environ: Mapping[str, str],
-) -> int:
-    """A reducer that was only stopped has not failed: its code must not hide who has."""
-    if workers_ended or not status.is_failure:
-        return 0
-    report_end(status, None, None, environ.get(rank.EXIT_KEY))
-    failure = stderr_tail.format_failure(status, cluster.replica)
-    if environ.get("RSCTL_ON_REDUCER_LOSS") == "fallback":
-        emit("finding", _reducer_lost(failure))
-        return 0
-    write_failure(environ, failure, stderr)
-    return status.code
-
-
-def _reducer_lost(failure: str) -> dict[str, object]:
-    return {
-        "severity": "warning",
-        "code": "reducer-lost",
-        "message": f"{failure}; the workers continue without reducers",
-        "remedy": "See its log. With comm.on_reducer_loss: fail the job would have ended.",
-    }
 
 
 def write_failure(environ: Mapping[str, str], head: str, stderr: str = "") -> None:

@@ -25,7 +25,7 @@ from torch.distributed.elastic.agent.server.api import RunResult, SimpleElasticA
 from torch.distributed.elastic.rendezvous import static_tcp_rendezvous
 
 from rsctl.node.soft_stop import is_stop_asked
-from rsctl.node.structured_lines import emit
+from rsctl.node.structured_lines import emit, warning
 
 _ASK_SECONDS = 1.0
 _MOST_SHOWN = 4
@@ -111,8 +111,7 @@ class Meetings:
         count = f"restart {self.number - 1} of {self._limit}"
         message = f"{_why(codes)}: rsctl restarts the ranks of all nodes in place ({count})"
         remedy = "the log has the error of the ranks before this"
-        finding = {"severity": "warning", "code": "restart-in-place", "message": message}
-        emit("finding", {**finding, "remedy": remedy})
+        emit("finding", warning("restart-in-place", message, remedy))
 
     def _may_restart(self) -> bool:
         return self.restarts_left > 0 and not is_stop_asked(os.environ)

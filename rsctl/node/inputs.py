@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rsctl.node import shards
 from rsctl.node.cluster import Cluster
 from rsctl.node.errors import USAGE, LaunchError
-from rsctl.node.structured_lines import emit
+from rsctl.node.structured_lines import emit, warning
 
 if TYPE_CHECKING:
     from rsctl.node.copies import Copied
@@ -90,10 +90,10 @@ def _report(name: str, copied: Copied) -> None:
             f"{len(copied.left_out)} entries of {name} are not files, or point outside it: "
             f"{examples}"
         )
-        finding = {"severity": "warning", "code": "left-out", "message": message}
-        emit("finding", {**finding, "remedy": "If they are needed, replace them with files."})
-    seconds = {"seconds": round(copied.seconds, 3)}
-    _emit(name, {"files": copied.files, "bytes": copied.bytes, **seconds})
+        remedy = "If they are needed, replace them with files."
+        emit("finding", warning("left-out", message, remedy))
+    seconds = round(copied.seconds, 3)
+    _emit(name, {"files": copied.files, "bytes": copied.bytes, "seconds": seconds})
 
 
 def _emit(name: str, metrics: Mapping[str, float]) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from rsctl.node import rank
-from rsctl.node.structured_lines import emit
+from rsctl.node.structured_lines import emit, warning
 
 
 class KeptNode:
@@ -37,12 +37,9 @@ class KeptNode:
     def _finding(self, replica: str, code: int) -> dict[str, object]:
         until = time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + self._seconds))
         run = self._environ.get("RSCTL_RUN", "RUN")
-        return {
-            "severity": "warning",
-            "code": "kept",
-            "message": f"{replica} failed with exit code {code}; its node is kept until {until}",
-            "remedy": f"look into it: {self._shell(run, replica)}; end it: rsctl cancel {run}",
-        }
+        message = f"{replica} failed with exit code {code}; its node is kept until {until}"
+        remedy = f"look into it: {self._shell(run, replica)}; end it: rsctl cancel {run}"
+        return warning("kept", message, remedy)
 
     def _shell(self, run: str, replica: str) -> str:
         job, node = self._environ.get("SLURM_JOB_ID"), self._environ.get("SLURMD_NODENAME")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 
 from rsctl.node.process_tree import read_process, tree
+from rsctl.node.structured_lines import warning
 
 _SCRIPT = re.compile(r"[\w.-]+\.(?:py|sh)\b")
 _MOST_NAMED = 3
@@ -30,14 +31,10 @@ def left_behind_finding(replica: str, command: Iterable[str]) -> dict[str, objec
     if not left:
         return None
     named = ", ".join(sorted({line[:100] for line in left})[:_MOST_NAMED])
-    return {
-        "severity": "warning",
-        "code": "left-behind",
-        "message": f"the command of {replica} has ended with exit code 0, and rsctl has ended "
-        f"{len(left)} of its processes that still ran: {named}",
-        "remedy": "let the command wait for its programs: without & at the end of a line, nohup "
-        "or a daemon",
-    }
+    ended = f"the command of {replica} has ended with exit code 0, and rsctl has ended {len(left)} "
+    message = f"{ended}of its processes that still ran: {named}"
+    remedy = "let the command wait for its programs: without & at the end of a line, nohup or a "
+    return warning("left-behind", message, f"{remedy}daemon")
 
 
 def _command_line(pid: int) -> str:

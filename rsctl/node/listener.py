@@ -6,12 +6,13 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.network import address_of, is_loopback
+from rsctl.node.threads import stop_signals_blocked
 
 Address = tuple[str, int]
 Serve = Callable[[socket.socket, Callable[[], None]], None]
@@ -28,14 +29,22 @@ def own_address(cluster: Cluster) -> str:
     return address_of(cluster.interface)
 
 
-def cannot_listen(code: str, port: int, what_for: str, problem: OSError) -> LaunchError:
-    """The error for a port of this node that something else uses."""
-    return LaunchError(
-        ENVIRONMENT,
-        code,
-        f"cannot listen on port {port}{what_for}: {problem}",
-        "Find out what else listens there, and remove it from the image.",
-    )
+@contextmanager
+def listening(code: str, port: int, what_for: str) -> Iterator[None]:
+    """A context for making a listener, whose threads get no stop signal.
+
+    Raises LaunchError where the code within raises OSError, because something else uses the port.
+    """
+    try:
+        with stop_signals_blocked():
+            yield
+    except OSError as problem:
+        raise LaunchError(
+            ENVIRONMENT,
+            code,
+            f"cannot listen on port {port}{what_for}: {problem}",
+            "Find out what else listens there, and remove it from the image.",
+        ) from problem
 
 
 class Listener:

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
-from rsctl.node.listener import Address, Listener, cannot_listen, own_address
+from rsctl.node.listener import Address, Listener, listening, own_address
 from rsctl.node.liveness import (
     BYE,
     GREETING,
@@ -28,7 +28,6 @@ from rsctl.node.liveness import (
     read_line,
     stopped_nodes,
 )
-from rsctl.node.threads import stop_signals_blocked
 
 RECONNECT_SECONDS = 5.0
 """How long a worker's node whose connection was lost without a goodbye may take to come back."""
@@ -48,12 +47,8 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer
     port = liveness_port(nodes[cluster.index][1])
     workers = WorkerLiveness(len(cluster.workers), peer_timeout(cluster, environ))
     run, token = environ.get("RSCTL_RUN", ""), environ["RSCTL_TOKEN"].encode()
-    try:
-        with stop_signals_blocked():
-            return LivenessServer((own_address(cluster), port), workers, run, token, _stop)
-    except OSError as error:
-        what_for = ", where workers report that they are alive"
-        raise cannot_listen("watch-address", port, what_for, error) from error
+    with listening("watch-address", port, ", where workers report that they are alive"):
+        return LivenessServer((own_address(cluster), port), workers, run, token, _stop)
 
 
 def _stop() -> None:

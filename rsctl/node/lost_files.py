@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from rsctl.node.structured_lines import warning
+
 _MAX_ENTRIES = 20_000
 """Entries of folders that are read at most: the check must not hold up the end of a job."""
 
@@ -24,13 +26,9 @@ def lost_files_finding(
     if not names:
         return None
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return {
-        "severity": "warning",
-        "code": "files-lost",
-        "message": f"files in {folder} are lost with the container: "
-        f"{', '.join(names[:_MAX_NAMED])}{more}",
-        "remedy": "write to RSCTL_OUTPUT_DIR, for which `{outputs}` in run.args is a placeholder",
-    }
+    shown = f"{', '.join(names[:_MAX_NAMED])}{more}"
+    remedy = "write to RSCTL_OUTPUT_DIR, for which `{outputs}` in run.args is a placeholder"
+    return warning("files-lost", f"files in {folder} are lost with the container: {shown}", remedy)
 
 
 def _written(folder: str, since: float, environ: Mapping[str, str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.platforms import LOCAL
-from rsctl.node.structured_lines import emit
+from rsctl.node.structured_lines import emit, warning
 
 _SIOCGIFADDR = 0x8915
 _ANY_PORT = 9
@@ -24,15 +24,12 @@ def named_interface(cluster: Cluster) -> str | None:
     name = cluster.interface
     if name is None or cluster.platform == LOCAL or name in interface_names():
         return name
-    finding = {
-        "severity": "warning",
-        "code": "interface-missing",
-        "message": f"{cluster.platform} names the network interface {name}, but this node has "
-        f"{', '.join(interface_names())}; rsctl uses the one that leads to the other "
-        "nodes",
-        "remedy": "Set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env if that is wrong.",
-    }
-    emit("finding", finding)
+    message = (
+        f"{cluster.platform} names the network interface {name}, but this node has "
+        f"{', '.join(interface_names())}; rsctl uses the one that leads to the other nodes"
+    )
+    remedy = "Set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env if that is wrong."
+    emit("finding", warning("interface-missing", message, remedy))
     return None
 
 

@@ -18,9 +18,9 @@ from rsctl.node.rank_profiler import (
     log_of,
     wanted_ranks,
 )
-from rsctl.node.structured_lines import emit
+from rsctl.node.small_files import read_text
+from rsctl.node.structured_lines import emit, warning
 
-_CODE = "profile"
 _TOP = 8
 _LONGEST_NAME = 160
 _STATS_SECONDS = 120.0
@@ -102,11 +102,8 @@ def _remedy(environ: Mapping[str, str], rank: int) -> str:
 
 
 def _log_lines(environ: Mapping[str, str], rank: int) -> list[str]:
-    try:
-        with open(log_of(environ, rank), encoding="utf-8", errors="replace") as log:
-            return [line.strip() for line in log.read(1 << 16).splitlines() if line.strip()]
-    except OSError:
-        return []
+    lines = read_text(log_of(environ, rank), 1 << 16).splitlines()
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _report(environ: Mapping[str, str], rank: int) -> None:
@@ -160,4 +157,4 @@ def _named(ranks: list[int]) -> str:
 
 
 def _warn(message: str, remedy: str) -> None:
-    emit("finding", {"severity": "warning", "code": _CODE, "message": message, "remedy": remedy})
+    emit("finding", warning("profile", message, remedy))

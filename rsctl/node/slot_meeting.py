@@ -25,7 +25,7 @@ from typing import NamedTuple
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
 from rsctl.node.errors import TEMPORARY, USAGE, LaunchError
-from rsctl.node.listener import Listener, cannot_listen, own_address
+from rsctl.node.listener import Listener, listening, own_address
 from rsctl.node.mpi import protocol
 from rsctl.node.rank import STOP_SIGNALS
 from rsctl.node.threads import stop_signals_blocked
@@ -105,14 +105,11 @@ class Meeting:
             raise LaunchError(TEMPORARY, "slots-lost", message, remedy)
 
     def _listen(self, identity: protocol.Identity) -> None:
-        try:
+        with listening("slots-address", self._cluster.port, ", where nodes meet"):
             Listener(
                 (own_address(self._cluster), self._cluster.port),
                 lambda sock, known: self._serve(sock, known, identity),
             )
-        except OSError as error:
-            port = self._cluster.port
-            raise cannot_listen("slots-address", port, ", where nodes meet", error) from error
 
     def _serve(
         self, sock: socket.socket, known: Callable[[], None], identity: protocol.Identity

@@ -48,6 +48,11 @@ def emit(kind: str, fields: Mapping[str, object], stream: int = 1) -> None:
         return  # The reader has closed the pipe; that must not change the exit code.
 
 
+def warning(code: str, message: str, remedy: str) -> dict[str, object]:
+    """The fields of a `finding` line for a warning."""
+    return {"severity": "warning", "code": code, "message": message, "remedy": remedy}
+
+
 def apart(lines: bytes) -> bytes:
     """The lines, with a line break between a program's unfinished text and a record behind it.
 

@@ -9,8 +9,10 @@ import time
 from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_int, c_int64, c_uint8, c_uint32
 from ctypes import c_uint64 as u64
 from ctypes import c_void_p as handle
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rsctl.transport.engine_interface import (
     ClientStats,
@@ -140,6 +142,11 @@ def _loaded() -> ctypes.CDLL:
     return core
 
 
+def _values(structure: Structure) -> list[Any]:
+    """The numbers of a structure, in the order of the class that has the same fields."""
+    return [getattr(structure, name) for name, *_ in structure._fields_]
+
+
 def _hand_over(sock: socket.socket) -> tuple[int, int | None]:
     """A descriptor, and the core's TLS object on it if there is one."""
     hand_over = getattr(sock, "hand_over", None)  # of CoreTlsSocket, whose module imports `ssl`
@@ -153,9 +160,7 @@ class CoreReducer:
         """Raises OSError if the core does not exist, MemoryError if it cannot start."""
         self._core = _loaded()
         self._world = group.world
-        fields = _Group(
-            group.world, group.frame, group.window, group.epoch, group.job, group.silence
-        )
+        fields = _Group(*astuple(group))
         self._handle = self._core.rsctl_reducer_start(ctypes.byref(fields))
         if not self._handle:
             raise MemoryError("the reducer could not start")
@@ -179,14 +184,7 @@ class CoreReducer:
         """See ReducerEngine."""
         stats, late = _ReducerStats(), [(c_double * self._world)() for _ in range(2)]
         self._core.rsctl_reducer_read(self._handle, ctypes.byref(stats), *late)
-        return ReducerStats(
-            stats.bytes_in,
-            stats.bytes_out,
-            stats.blocks,
-            stats.members,
-            list(late[0]),
-            list(late[1]),
-        )
+        return ReducerStats(*_values(stats), *map(list, late))
 
     def stop(self, code: ErrorCode, message: str) -> None:
         """See ReducerEngine."""
@@ -281,14 +279,7 @@ class CoreClient:
         """See ClientEngine."""
         found = _ClientStats()
         self._core.rsctl_client_read(self._handle, ctypes.byref(found))
-        return ClientStats(
-            found.bytes_in,
-            found.bytes_out,
-            found.operations,
-            found.reduced,
-            found.busy,
-            found.stalled,
-        )
+        return ClientStats(*_values(found))
 
     def stop(self) -> None:
         """See ClientEngine."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
+from rsctl.node.small_files import read_text
+
 _FOLDER = "/var/lib/dpkg"
 
 
@@ -16,13 +18,9 @@ def installed(names: Iterable[str], environ: Mapping[str, str]) -> set[str]:
     wanted = set(names)
     status = os.path.join(environ.get("DPKG_ADMINDIR") or _FOLDER, "status")
     found, package = set(), ""
-    try:
-        with open(status, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("Package: "):
-                    package = line.split()[1]
-                elif line.startswith("Status: ") and line.split()[-1] == "installed":
-                    found.add(package)
-    except OSError:
-        return set()
+    for line in read_text(status).splitlines():
+        if line.startswith("Package: "):
+            package = line.split()[1]
+        elif line.startswith("Status: ") and line.split()[-1] == "installed":
+            found.add(package)
     return wanted & found

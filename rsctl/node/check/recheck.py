@@ -22,7 +22,7 @@ import rsctl
 import rsctl_start
 from rsctl.node import rank
 from rsctl.node.errors import LaunchError
-from rsctl.node.structured_lines import emit
+from rsctl.node.structured_lines import emit, warning
 
 FATAL = frozenset({"plugin-missing", "plugin-abi", "plugin-load", "transport-missing"})
 """Codes of findings that end the job."""
@@ -85,7 +85,8 @@ def main(transport: str, verdict: int, parent: int) -> None:
 
     rank.die_with_parent(signal.SIGKILL, parent)
     if transport not in TRANSPORTS:
-        emit("finding", _unknown(transport))
+        message = f"{_FILE} names the transport {transport!r}, which this version does not have"
+        emit("finding", warning("transport-unknown", message, "Build the image again."))
         return
     try:
         proof = prove(TRANSPORTS[transport], os.environ)
@@ -107,15 +108,6 @@ def main(transport: str, verdict: int, parent: int) -> None:
 def _end(verdict: int, parent: int) -> None:
     os.write(verdict, _END)
     os.kill(parent, signal.SIGTERM)
-
-
-def _unknown(transport: str) -> dict[str, object]:
-    return {
-        "severity": "warning",
-        "code": "transport-unknown",
-        "message": f"{_FILE} names the transport {transport!r}, which this version does not have",
-        "remedy": "Build the image again.",
-    }
 
 
 if __name__ == "__main__":

@@ -25,12 +25,11 @@ from rsctl.node.health.chief import Address, Member, Members, Send, lead
 from rsctl.node.health.measurer import LIMIT_SECONDS, Measurer
 from rsctl.node.health.rules import UNHEALTHY, NodeProblem
 from rsctl.node.health.settings import Checks, read_checks
-from rsctl.node.listener import Listener, cannot_listen, own_address
+from rsctl.node.listener import Listener, listening, own_address
 from rsctl.node.mpi import protocol
 from rsctl.node.network import is_loopback
 from rsctl.node.platforms import platform
 from rsctl.node.structured_lines import emit
-from rsctl.node.threads import stop_signals_blocked
 
 _STOP_SECONDS = 10.0
 _ENTRIES = 60
@@ -138,19 +137,15 @@ def _follow(
             while "problems" not in request:
                 if "send" in request:
                     host, port = request["to"]
-                    _reply(chief, {"gbps": send(int(request["send"]), (host, port))})
+                    protocol.send_json(chief, {"gbps": send(int(request["send"]), (host, port))})
                 else:
-                    _reply(chief, {"readings": measurer.measure()})
+                    protocol.send_json(chief, {"readings": measurer.measure()})
                 request = json.loads(protocol.read_frame(chief)[1])
         return request["readings"], [NodeProblem(*each) for each in request["problems"]]
     except (OSError, ValueError, KeyError, TypeError):
         # In the words that distinguish the first failure from its consequences.
         print("rsctl: Connection closed by peer: the chief has gone", file=sys.stderr, flush=True)
         sys.exit(1)
-
-
-def _reply(sock: socket.socket, fields: dict[str, Any]) -> None:
-    protocol.send_frame(sock, protocol.STDOUT, json.dumps(fields).encode())
 
 
 def _name(environ: Mapping[str, str]) -> str:
@@ -198,12 +193,8 @@ def _listen(
                 has_ended.wait()
 
     port = 0 if cluster.index else cluster.port
-    try:
-        with stop_signals_blocked():
-            return Listener((own_address(cluster), port), serve)
-    except OSError as error:
-        what_for = " for the checks of the nodes"
-        raise cannot_listen("checks-address", port, what_for, error) from error
+    with listening("checks-address", port, " for the checks of the nodes"):
+        return Listener((own_address(cluster), port), serve)
 
 
 def _join(

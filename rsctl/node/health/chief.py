@@ -80,7 +80,7 @@ class Members:
         for sock, request in zip(self._sockets, requests, strict=True):
             if sock is not None:
                 with suppress(OSError):  # its answer will not come either
-                    _send(sock, request)
+                    protocol.send_json(sock, request)
         return own(), self._answers()
 
     def end(self, nodes: Sequence[Mapping[str, float]], found: Sequence[NodeProblem]) -> None:
@@ -88,7 +88,7 @@ class Members:
         for sock, readings in zip(self._sockets, nodes[1:], strict=True):
             if sock is not None:
                 with suppress(OSError):
-                    _send(sock, {"readings": readings, "problems": found})
+                    protocol.send_json(sock, {"readings": readings, "problems": found})
         for sock in self._sockets:
             if sock is not None:
                 with suppress(OSError):
@@ -184,7 +184,3 @@ def _numbers(readings: Any) -> dict[str, float]:
     if not isinstance(readings, dict):
         return {}
     return {str(n): float(v) for n, v in readings.items() if isinstance(v, (int, float))}
-
-
-def _send(sock: socket.socket, fields: Mapping[str, Any]) -> None:
-    protocol.send_frame(sock, protocol.STDOUT, json.dumps(fields).encode())

@@ -13,8 +13,6 @@ from rsctl.node.errors import TEMPORARY, LaunchError
 from rsctl.node.mpi import protocol
 from rsctl.node.mpi.mpirun import require_token
 
-_RETRY_SECONDS = 0.2
-
 
 class HeldNodes:
     """The connections by which the other workers know that the job runs."""
@@ -39,15 +37,12 @@ class HeldNodes:
 def _hold(
     address: tuple[str, int], identity: protocol.Identity, timeout: float, until: float
 ) -> socket.socket:
-    while True:
-        try:
-            return protocol.request(address, identity, {})
-        except (OSError, UnicodeError) as error:
-            if time.monotonic() >= until:
-                raise LaunchError(
-                    TEMPORARY,
-                    "peers-silent",
-                    f"after {timeout:g} s {address[0]}, port {address[1]} does not answer: {error}",
-                    "Check whether that node started, and whether a firewall is between the nodes.",
-                ) from error
-            time.sleep(_RETRY_SECONDS)
+    try:
+        return protocol.request_within(until - time.monotonic(), address, identity, {})
+    except (OSError, UnicodeError) as error:
+        raise LaunchError(
+            TEMPORARY,
+            "peers-silent",
+            f"after {timeout:g} s {address[0]}, port {address[1]} does not answer: {error}",
+            "Check whether that node started, and whether a firewall is between the nodes.",
+        ) from error

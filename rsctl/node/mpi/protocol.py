@@ -24,6 +24,7 @@ import secrets
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rsctl.node.liveness import HANDSHAKE_SECONDS, keep_alive, read_line
@@ -115,6 +116,11 @@ def read_frame(sock: socket.socket) -> tuple[int, bytes]:
     if length > _MAX_FRAME_BYTES:
         raise OSError("a frame that is too long")
     return kind, _exactly(sock, length)
+
+
+def send_json(sock: socket.socket, fields: Mapping[str, Any]) -> None:
+    """Send fields as a frame. Raises OSError."""
+    send_frame(sock, STDOUT, json.dumps(fields).encode())
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes:

@@ -17,12 +17,11 @@ from rsctl.node import process_tree
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
 from rsctl.node.errors import TEMPORARY, LaunchError
-from rsctl.node.listener import Listener, cannot_listen, own_address
+from rsctl.node.listener import Listener, listening, own_address
 from rsctl.node.mpi import protocol
 from rsctl.node.mpi.mpirun import require_token
 from rsctl.node.platforms import LOCAL
 from rsctl.node.rank import STOP_SIGNALS
-from rsctl.node.threads import stop_signals_blocked
 
 _END_SECONDS = 30.0
 """How long a daemon that has been asked to end may take; torchrun gives its ranks as long."""
@@ -48,12 +47,8 @@ class Starter:
         self._is_held = threading.Event()
         self._has_ended = threading.Event()
         self._code: int | None = None
-        try:
-            with stop_signals_blocked():
-                Listener((own_address(cluster), cluster.port), self._serve)
-        except OSError as error:
-            what_for = ", where the chief starts MPI"
-            raise cannot_listen("starter-address", cluster.port, what_for, error) from error
+        with listening("starter-address", cluster.port, ", where the chief starts MPI"):
+            Listener((own_address(cluster), cluster.port), self._serve)
 
     def wait(self, timeout: float) -> int | None:
         """Wait for the chief, `timeout` seconds at most, and for its end.

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rsctl.node.cluster import Cluster
-from rsctl.node.platforms import local_cluster as cluster_local
+from rsctl.node.platforms import local_cluster
 from rsctl.node.platforms.contract import Platform
 
 
 class LocalPlatform(Platform):
     """The supervisor ends the reducers, and reads every replica's own journal."""
 
+    read = staticmethod(local_cluster.read)
+
     def is_here(self, environ: Mapping[str, str]) -> bool:
         """Also in a container that was started by hand, and of a target from another package."""
         return "RSCTL_CLUSTER" in environ or environ.get("RSCTL_TARGET") in ("process", "compose")
-
-    def read(self, environ: Mapping[str, str]) -> Cluster:
-        """See Platform."""
-        return cluster_local.read(environ)
 
 
 PLATFORM = LocalPlatform()

@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from rsctl.node.cluster import REMEDY, Cluster, reducer_ports, rendezvous_port
-from rsctl.node.errors import USAGE, LaunchError
+from rsctl.node.cluster import Cluster, invalid, missing, reducer_ports, rendezvous_port
+from rsctl.node.errors import LaunchError
 from rsctl.node.roles import ROLE_HOSTS
 
 _ROLES = ("worker", "reducer")
@@ -23,9 +23,7 @@ _ROLES = ("worker", "reducer")
 def read(environ: Mapping[str, str]) -> Cluster:
     """The cluster as these variables describe it. Raises LaunchError if they make no sense."""
     if "RSCTL_CLUSTER" not in environ:
-        raise LaunchError(
-            USAGE,
-            "cluster-missing",
+        raise missing(
             "RSCTL_CLUSTER is not set, so this node does not know its role and the other nodes",
             "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER as "
             'in {"role": "worker", "index": 0, "workers": ["localhost"], "reducers": []}.',
@@ -102,9 +100,4 @@ def _hosts(fields: dict[str, object], key: str, variable: str = "RSCTL_CLUSTER")
 
 
 def _invalid(problem: str, variable: str = "RSCTL_CLUSTER") -> LaunchError:
-    return LaunchError(
-        USAGE,
-        "cluster-invalid",
-        f"{variable} {problem}",
-        REMEDY,
-    )
+    return invalid(f"{variable} {problem}")

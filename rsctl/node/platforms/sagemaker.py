@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from rsctl.node.cluster import Cluster
-from rsctl.node.platforms import sagemaker_cluster as cluster_sagemaker
+from rsctl.node.platforms import sagemaker_cluster
 from rsctl.node.platforms.contract import Platform
 from rsctl.node.platforms.sagemaker_cluster import RESOURCE_CONFIG, sagemaker_path
 from rsctl.node.roles import STOPPED_ROLES
@@ -20,14 +20,11 @@ class SageMakerPlatform(Platform):
     peer_timeout = 600
     names_nodes = True
     stopped_by_workers = True
+    read = staticmethod(sagemaker_cluster.read)
 
     def is_here(self, environ: Mapping[str, str]) -> bool:
         """See Platform."""
         return os.path.exists(sagemaker_path(environ, RESOURCE_CONFIG))
-
-    def read(self, environ: Mapping[str, str]) -> Cluster:
-        """See Platform."""
-        return cluster_sagemaker.read(environ)
 
     def arguments(self, given: Sequence[str], environ: Mapping[str, str]) -> list[str]:
         """See Platform. Arguments that are too long for a request come as hyperparameters."""

@@ -21,8 +21,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rsctl.node.cluster import REMEDY, Cluster, addresses, joined, reducer_ports, rendezvous_port
-from rsctl.node.errors import USAGE, LaunchError
+from rsctl.node.cluster import Cluster, addresses, invalid, missing, reducer_ports, rendezvous_port
+from rsctl.node.errors import LaunchError
 
 RESOURCE_CONFIG = "/opt/ml/input/config/resourceconfig.json"
 """Where SageMaker describes the cluster to a container."""
@@ -93,16 +93,15 @@ def _role_hosts(
     """HOST:PORT of workers and roles; the ports are the same, but where nodes share one host."""
     text = environ.get(ROLE_PORTS)
     if not text:
-        return addresses(pools, port)
+        return addresses({role: [(host, port) for host in pools[role]] for role in pools})
     try:
         ports = json.loads(text)
-        return {
-            role: tuple(joined(h, int(p)) for h, p in zip(pools[role], ports[role], strict=True))
-            for role in pools
-        }
+        return addresses(
+            {role: zip(pools[role], map(int, ports[role]), strict=True) for role in pools}
+        )
     except (ValueError, TypeError, KeyError) as error:
-        message = f"{ROLE_PORTS} does not have a port for each node: {_shown(text)}"
-        raise LaunchError(USAGE, "cluster-invalid", message, REMEDY) from error
+        problem = f"{ROLE_PORTS} does not have a port for each node: {_shown(text)}"
+        raise invalid(problem) from error
 
 
 def resources(environ: Mapping[str, str]) -> Resources:
@@ -129,13 +128,8 @@ def _parsed(path: str) -> dict[str, object]:
         with open(path, "rb") as file:
             fields = json.loads(file.read(_MAX_BYTES))
     except OSError as error:
-        raise LaunchError(
-            USAGE,
-            "cluster-missing",
-            f"RSCTL_TARGET is sagemaker, but {path} cannot be read: {error.strerror}",
-            "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
-            "and RSCTL_TARGET=compose.",
-        ) from error
+        problem = f"RSCTL_TARGET is sagemaker, but {path} cannot be read: {error.strerror}"
+        raise missing(problem) from error
     except (ValueError, RecursionError) as error:
         raise _invalid(f"is not JSON: {error}") from error
     if not isinstance(fields, dict):
@@ -194,9 +188,5 @@ def _shown(value: object) -> str:
 
 
 def _invalid(problem: str) -> LaunchError:
-    return LaunchError(
-        USAGE,
-        "cluster-invalid",
-        f"{RESOURCE_CONFIG} {problem}",
-        "The platform writes it. Check whether targets.sagemaker.overlay changes the groups.",
-    )
+    remedy = "The platform writes it. Check whether targets.sagemaker.overlay changes the groups."
+    return invalid(f"{RESOURCE_CONFIG} {problem}", remedy)

@@ -19,6 +19,7 @@ from rsctl.node.cluster import Cluster
 from rsctl.node.platforms import sagemaker_hyperparameters
 from rsctl.node.platforms.sagemaker_cluster import resources, sagemaker_path
 from rsctl.node.platforms.sagemaker_hyperparameters import to_json
+from rsctl.node.small_files import listed
 
 _CONFIG = "/opt/ml/input/config"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -138,10 +139,7 @@ def _read(environ: Mapping[str, str], name: str) -> dict[str, Any]:
 
 
 def _devices(name: re.Pattern[str]) -> int:
-    try:
-        return sum(1 for each in os.listdir("/dev") if name.fullmatch(each))
-    except OSError:
-        return 0
+    return sum(1 for each in listed("/dev") if name.fullmatch(each))
 
 
 def _cores(instance_type: str) -> int:

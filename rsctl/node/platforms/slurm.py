@@ -15,14 +15,11 @@ class SlurmPlatform(Platform):
     """The job's batch script starts all nodes, and stops the others when the workers have ended."""
 
     names_nodes = True
+    read = staticmethod(slurm_cluster.read)
 
     def is_here(self, environ: Mapping[str, str]) -> bool:
         """See Platform."""
         return slurm_cluster.NODES in environ
-
-    def read(self, environ: Mapping[str, str]) -> Cluster:
-        """See Platform."""
-        return slurm_cluster.read(environ)
 
     def report_unhealthy(self, cluster: Cluster, environ: Mapping[str, str]) -> None:
         """See Platform. The batch script reads the file, so that rsctl can exclude the node."""

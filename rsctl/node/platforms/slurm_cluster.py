@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rsctl.node.cluster import Cluster, joined
-from rsctl.node.errors import USAGE, LaunchError
+from rsctl.node.cluster import Cluster, addresses, invalid, missing
+from rsctl.node.errors import LaunchError
 
 NODES = "RSCTL_SLURM_NODES"
 REPLICA = "RSCTL_SLURM_REPLICA"
@@ -42,9 +42,7 @@ class Entry(NamedTuple):
 def entries(environ: Mapping[str, str]) -> dict[str, list[Entry]]:
     """All replicas by their roles, each role in the order of its indexes. Raises LaunchError."""
     if not environ.get(NODES):
-        raise LaunchError(
-            USAGE,
-            "cluster-missing",
+        raise missing(
             f"RSCTL_TARGET is slurm, but {NODES} is not set, so this node does not know its role "
             "and the other nodes",
             "Start the job with `rsctl submit`, or run the script of `rsctl plan -o script`.",
@@ -84,10 +82,9 @@ def read(environ: Mapping[str, str]) -> Cluster:
         reducer_ports=tuple(entry.port for entry in reducers),
         platform="slurm",
         roles={name: _hosts(replicas) for name, replicas in roles.items()},
-        role_hosts={
-            name: tuple(joined(entry.address, entry.port) for entry in replicas)
-            for name, replicas in addressed.items()
-        },
+        role_hosts=addresses(
+            {name: [(e.address, e.port) for e in replicas] for name, replicas in addressed.items()}
+        ),
     )
 
 
@@ -96,9 +93,5 @@ def _hosts(replicas: list[Entry]) -> tuple[str, ...]:
 
 
 def _invalid(variable: str, problem: str) -> LaunchError:
-    return LaunchError(
-        USAGE,
-        "cluster-invalid",
-        f"{variable} {problem}",
-        "The job's batch script sets it; do not set it in run.env or in the image.",
-    )
+    remedy = "The job's batch script sets it; do not set it in run.env or in the image."
+    return invalid(f"{variable} {problem}", remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rsctl.node.cluster import Cluster
-from rsctl.node.platforms import vertex_cluster as cluster_vertex
+from rsctl.node.platforms import vertex_cluster
 from rsctl.node.platforms.contract import Platform
 from rsctl.node.roles import AWAITED_ROLES
 
@@ -19,14 +19,11 @@ class VertexPlatform(Platform):
     peer_timeout = 2700
     names_nodes = True
     sets_tf_config = True  # which calls roles what they are not
+    read = staticmethod(vertex_cluster.read)
 
     def is_here(self, environ: Mapping[str, str]) -> bool:
         """See Platform."""
         return "CLUSTER_SPEC" in environ
-
-    def read(self, environ: Mapping[str, str]) -> Cluster:
-        """See Platform."""
-        return cluster_vertex.read(environ)
 
     def settings(self, cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
         """NCCL's variables for the machine's own network."""

@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from itertools import chain
 
-from rsctl.node.cluster import Cluster, joined
+from rsctl.node.cluster import Cluster, addresses, invalid, missing
 from rsctl.node.errors import USAGE, LaunchError
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 
@@ -37,16 +37,14 @@ def read(environ: Mapping[str, str]) -> Cluster:
     fields = _object(_parsed(environ), "")
     pools = _pools(_object(fields.get("cluster"), "cluster"))
     named = read_pool_roles(environ.get(POOL_ROLES, ""))
-    addresses = {name: _addresses(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS, *named)}
-    if len(addresses[_CHIEF]) != 1:
-        raise _invalid(
-            f"has {len(addresses[_CHIEF])} hosts in {_CHIEF}, which is only for the chief"
-        )
-    workers = addresses[_CHIEF] + addresses[_WORKERS]
-    reducers = addresses[_REDUCERS] if environ.get("RSCTL_REDUCER_KIND") == "rsctl" else ()
-    roles = {named[pool]: addresses[pool] for pool in named if addresses[pool]}
+    nodes = {name: _addresses(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS, *named)}
+    if len(nodes[_CHIEF]) != 1:
+        raise _invalid(f"has {len(nodes[_CHIEF])} hosts in {_CHIEF}, which is only for the chief")
+    workers = nodes[_CHIEF] + nodes[_WORKERS]
+    reducers = nodes[_REDUCERS] if environ.get("RSCTL_REDUCER_KIND") == "rsctl" else ()
+    roles = {named[pool]: nodes[pool] for pool in named if nodes[pool]}
     _require_different(workers + reducers + tuple(chain(*roles.values())))
-    role, index = _role(_object(fields.get("task"), "task"), addresses, named)
+    role, index = _role(_object(fields.get("task"), "task"), nodes, named)
     if role == "reducer" and not reducers:
         raise _foreign(f"{_REDUCERS} has no reducers of rsctl")
     return Cluster(
@@ -58,25 +56,17 @@ def read(environ: Mapping[str, str]) -> Cluster:
         port=workers[0][1],
         reducer_ports=tuple(port for _, port in reducers),
         platform="vertex",
-        roles={name: tuple(host for host, _ in nodes) for name, nodes in roles.items()},
-        role_hosts=_role_hosts({"worker": workers, **roles}) if roles else {},
+        roles={name: tuple(host for host, _ in of_role) for name, of_role in roles.items()},
+        role_hosts=addresses({"worker": workers, **roles}) if roles else {},
     )
-
-
-def _role_hosts(pools: Mapping[str, tuple[_Address, ...]]) -> dict[str, tuple[str, ...]]:
-    return {role: tuple(joined(*address) for address in pools[role]) for role in pools}
 
 
 def _parsed(environ: Mapping[str, str]) -> object:
     text = environ.get("CLUSTER_SPEC")
     if not text:
-        raise LaunchError(
-            USAGE,
-            "cluster-missing",
+        raise missing(
             "RSCTL_TARGET is vertex, but CLUSTER_SPEC is not set, so this node does not know its "
-            "role and the other nodes",
-            "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
-            "and RSCTL_TARGET=compose.",
+            "role and the other nodes"
         )
     try:
         return json.loads(text)
@@ -151,9 +141,5 @@ def _foreign(problem: str) -> LaunchError:
 
 
 def _invalid(problem: str) -> LaunchError:
-    return LaunchError(
-        USAGE,
-        "cluster-invalid",
-        f"CLUSTER_SPEC {problem}",
-        "The platform sets it; do not set it in run.env or in the image.",
-    )
+    remedy = "The platform sets it; do not set it in run.env or in the image."
+    return invalid(f"CLUSTER_SPEC {problem}", remedy)

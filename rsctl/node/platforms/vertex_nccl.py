@@ -11,7 +11,8 @@ import os
 import sys
 from collections.abc import Mapping
 
-from rsctl.node.structured_lines import emit
+from rsctl.node.small_files import listed
+from rsctl.node.structured_lines import emit, warning
 
 SETUP = "RSCTL_NCCL_SETUP"
 """`gib` where the job's machines need the script."""
@@ -41,7 +42,7 @@ def nccl_variables(environ: Mapping[str, str]) -> dict[str, str]:
         if is_expected:
             _warn(f"{SCRIPT} does not exist in this container: {_SLOW}")
         return {}
-    if not is_expected and not _has_rdma():
+    if not is_expected and not listed(RDMA_DEVICES):
         return {}  # An image can bring the script to machines where its settings make NCCL fail.
     import subprocess  # which a plan, that imports this too, does not need
 
@@ -51,13 +52,6 @@ def nccl_variables(environ: Mapping[str, str]) -> dict[str, str]:
         _warn(f"could not source {SCRIPT} ({error}): {_SLOW}")
         return {}
     return {name: text for name, text in after.items() if _is_new(name, text, environ)}
-
-
-def _has_rdma() -> bool:
-    try:
-        return bool(os.listdir(RDMA_DEVICES))
-    except OSError:
-        return False
 
 
 def _sourced(environ: Mapping[str, str]) -> dict[str, str]:
@@ -91,12 +85,4 @@ def _is_new(name: str, text: str, environ: Mapping[str, str]) -> bool:
 
 
 def _warn(message: str) -> None:
-    emit(
-        "finding",
-        {
-            "severity": "warning",
-            "code": "nccl-setup",
-            "message": message,
-            "remedy": _REMEDY,
-        },
-    )
+    emit("finding", warning("nccl-setup", message, _REMEDY))

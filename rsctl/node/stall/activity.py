@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from rsctl.node.process_tree import trees
+from rsctl.node.small_files import fields
 
 IDLE_CPU = 0.1
 """Processors that processes which only wait may use: heartbeats, polls of a launcher."""
@@ -102,13 +103,5 @@ def moved_bytes(pid: int) -> int:
     `rchar` and `wchar` of /proc/PID/io (kernel, proc.rst) count what the page cache served, too,
     and leave out what `recv` and `send` move.
     """
-    total = 0
-    try:
-        with open(f"/proc/{pid}/io", encoding="utf-8") as file:
-            for row in file:
-                name, _, value = row.partition(":")
-                if name in ("rchar", "wchar"):
-                    total += int(value)
-    except (OSError, ValueError):
-        return 0
-    return total
+    moved = fields(f"/proc/{pid}/io")
+    return int(moved.get("rchar", 0)) + int(moved.get("wchar", 0))

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from rsctl.node.process_tree import tree
+from rsctl.node.small_files import listed, read_text
 from rsctl.node.stall.ranks import Answer, ArmedRank, ask, main_stack_of, wakeups, write_stacks
 from rsctl.node.stall.request import EVIDENCE_DIR
 
@@ -197,19 +198,19 @@ def as_ranges(ranks: Iterable[int]) -> str:
 
 def state_of(pid: int) -> str:
     """The kernel's letter: R runs, S sleeps, D waits for a device, T has stopped, Z has ended."""
-    stat = _text(f"/proc/{pid}/stat")
+    stat = read_text(f"/proc/{pid}/stat")
     return stat.rpartition(") ")[2][:1] or "X"
 
 
 def kernel_view(pid: int) -> str:
     """The kernel's view of a process: its threads, where they wait, and its own stack."""
-    parts = [_text(f"/proc/{pid}/status")]
-    for task in _listed(f"/proc/{pid}/task"):
+    parts = [read_text(f"/proc/{pid}/status")]
+    for task in listed(f"/proc/{pid}/task"):
         base = f"/proc/{pid}/task/{task}"
-        name, where = _text(f"{base}/comm").strip(), _text(f"{base}/wchan").strip()
-        call = _text(f"{base}/syscall").strip()
+        name, where = read_text(f"{base}/comm").strip(), read_text(f"{base}/wchan").strip()
+        call = read_text(f"{base}/syscall").strip()
         parts.append(f"thread {task} {name}: waits in {where or '?'}, system call {call or '?'}")
-        parts.append(_text(f"{base}/stack"))
+        parts.append(read_text(f"{base}/stack"))
     return "\n".join(part for part in parts if part)
 
 
@@ -245,7 +246,7 @@ def connections(pids: Iterable[int]) -> Iterator[str]:
     """The TCP connections of processes, one a line, with what waits in their queues."""
     owners = {inode: pid for pid in pids for inode in _sockets(pid)}
     for file in ("tcp", "tcp6"):
-        for row in _text(f"/proc/self/net/{file}").splitlines()[1:]:
+        for row in read_text(f"/proc/self/net/{file}").splitlines()[1:]:
             fields = row.split()
             if len(fields) > 9 and fields[9] in owners:
                 sent, received = (int(part, 16) for part in fields[4].split(":"))
@@ -275,7 +276,7 @@ def ras_status(address: str) -> str:
 
 
 def _sockets(pid: int) -> Iterator[str]:
-    for number in _listed(f"/proc/{pid}/fd"):
+    for number in listed(f"/proc/{pid}/fd"):
         with suppress(OSError):
             target = os.readlink(f"/proc/{pid}/fd/{number}")
             if target.startswith("socket:["):
@@ -289,18 +290,3 @@ def _address(text: str) -> str:
     packed = struct.pack(f"={len(words)}I", *words)
     family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
     return f"{socket.inet_ntop(family, packed)}:{int(port, 16)}"
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def _listed(path: str) -> list[str]:
-    try:
-        return os.listdir(path)
-    except OSError:
-        return []

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from rsctl.node.small_files import fields, listed
+
 DEBUG_DIR = "RSCTL_DEBUG_DIR"
 """The variable with the folder by which ranks can be asked."""
 
@@ -42,7 +44,7 @@ def armed_ranks(folder: str) -> list[ArmedRank]:
     numbers of processes have begun again: a child is not the rank.
     """
     armed: dict[int, tuple[ArmedRank, int]] = {}
-    for name in sorted(_listed(folder), key=lambda name: (len(name), name)):
+    for name in sorted(listed(folder), key=lambda name: (len(name), name)):
         pid, _, kind = name.partition(".")
         content = _read(os.path.join(folder, name)) if kind == "rank" and pid.isdigit() else None
         if content is None or not os.path.exists(f"/proc/{pid}"):
@@ -84,7 +86,7 @@ def ask(
 def last_words(folder: str) -> dict[int, tuple[ArmedRank, Mapping[str, Any]]]:
     """The last activity of ranks that an exception has ended, by their number."""
     found: dict[int, tuple[ArmedRank, Mapping[str, Any]]] = {}
-    for name in _listed(folder):
+    for name in listed(folder):
         pid, _, kind = name.partition(".")
         if kind != "last.json":
             continue
@@ -125,12 +127,8 @@ def wakeups(rank: ArmedRank) -> int:
     A thread that waits for the interpreter's lock begins to wait again every 5 ms (CPython,
     `sys.getswitchinterval`): so it differs from one that gets no processor time.
     """
-    path = f"/proc/{rank.pid}/task/{rank.thread}/status"
-    with suppress(OSError, ValueError), open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            if line.startswith("voluntary_ctxt_switches:"):
-                return int(line.split()[1])
-    return 0
+    status = fields(f"/proc/{rank.pid}/task/{rank.thread}/status")
+    return int(status.get("voluntary_ctxt_switches", 0))
 
 
 def main_stack_of(stacks: str) -> list[str]:
@@ -160,14 +158,8 @@ def _text_from(path: str, offset: int) -> str:
 
 def _catches(pid: int, number: int) -> bool:
     """Whether a process handles a signal, which would end it otherwise."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if line.startswith("SigCgt:"):
-                    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    except (OSError, ValueError):
-        return False
-    return False
+    caught = int(fields(f"/proc/{pid}/status").get("SigCgt", "0"), 16)
+    return bool(caught >> (number - 1) & 1)
 
 
 def _send(pipe: str, text: str) -> None:
@@ -190,13 +182,6 @@ def _read(path: str) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _size(path: str) -> int:

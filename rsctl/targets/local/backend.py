@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic, sleep
 from typing import NamedTuple, Optional, Protocol
 
@@ -19,6 +18,7 @@ from rsctl.node.stall.request import EVIDENCE_DIR
 from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.ends import Killer
+from rsctl.targets.local import strike_program
 from rsctl.targets.local.asking import ask_processes
 from rsctl.targets.local.endings import role_of
 from rsctl.targets.local.ports import ReservedPort
@@ -225,19 +225,8 @@ def processes_of(run: str, replica: str | None = None) -> list[int]:
 
     Zombies and processes of other users are left out.
     """
-    wanted = {f"RSCTL_RUN={run}".encode()}
-    if replica:
-        wanted.add(f"RSCTL_REPLICA={replica}".encode())
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
-            try:
-                environ = Path(f"/proc/{entry}/environ").read_bytes()
-            except OSError:
-                continue
-            if wanted <= set(environ.split(b"\0")):
-                found.append(int(entry))
-    return found
+    known = strike_program.of_run(run)
+    return [pid for pid, own in known.items() if replica in (None, own.get("RSCTL_REPLICA"))]
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

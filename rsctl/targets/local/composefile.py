@@ -11,13 +11,10 @@ from rsctl.job.units import Size
 from rsctl.node.cluster import DEFAULT_PORT, joined
 from rsctl.node.roles import ROLE_HOSTS
 from rsctl.runs.home import run_directory
-from rsctl.targets.chief import worker_job
 from rsctl.targets.inputs import input_env
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.local import rendering
 from rsctl.targets.local.inputs import binds, input_plans
-from rsctl.targets.roles import role_job
-from rsctl.targets.variables import reducer_count
 
 NETWORK = "cluster"
 _INSIDE = "/rsctl"
@@ -41,17 +38,8 @@ def compose_file(
     """One service for each replica, in a separate network. `$` is doubled, as compose wants it."""
     limits = {"core": 0, **({"memlock": -1} if lock_memory else {})}
     services = {
-        f"worker-{index}": _worker(job, run, image, share, index)
-        for index in range(job.workers.count)
-    }
-    services |= {
-        f"reducer-{index}": _reducer(job, run, image, share, index)
-        for index in range(reducer_count(job))
-    }
-    services |= {
-        f"{name}-{index}": _of_role(job, run, image, share, name, index)
-        for name, role in job.roles.items()
-        for index in range(role.count)
+        replica.name: _service(job, run, image, replica)
+        for replica in rendering.replicas(job, share)
     }
     escaped = _escaped({name: {**s, "ulimits": limits} for name, s in services.items()})
     return {
@@ -91,53 +79,10 @@ def _network_env(job: Job) -> dict[str, Optional[str]]:
     return env
 
 
-def _worker(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
-    replica_job = worker_job(job, index)
-    env = {**common_env(replica_job, run, share), **_identity(job, run, "worker", index)}
-    service = {
-        **_service(replica_job, run, image, share.ranks[index], "worker", index),
-        "environment": env,
-        "volumes": _volumes(job, run),
-        "shm_size": _shm_bytes(limits_of(job, index)[1]),
-    }
-    if share.gpus[index]:
-        service["deploy"] = _gpu_reservation(share.gpus[index])
-    return service
-
-
-def _reducer(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
-    """Reducers get neither the script's environment nor its data."""
-    env = {**rendering.reducer_env(job), **_network_env(job)}
-    return {
-        **_service(job, run, image, share.ranks[-1], "reducer", index),
-        "environment": {**env, **_identity(job, run, "reducer", index)},
-        "volumes": [_ready(run)],
-    }
-
-
-def _of_role(
-    job: Job, run: str, image: str, share: rendering.Share, role: str, index: int
-) -> dict[str, Any]:
-    replica_job = role_job(job, role)
-    env = rendering.role_env(replica_job, share) | _locations(job, run) | _network_env(job)
-    service = {
-        **_service(replica_job, run, job.roles[role].image or image, 1, role, index),
-        "environment": {**env, **_identity(job, run, role, index)},
-        "volumes": _volumes(job, run),
-        "shm_size": _shm_bytes(limits_of(job, None)[1]),
-    }
-    if share.role_gpus[role][index]:
-        service["deploy"] = _gpu_reservation(share.role_gpus[role][index])
-    return service
-
-
-def _identity(job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
+def _identity(job: Job, run: str, replica: rendering.Replica) -> dict[str, Optional[str]]:
     """The variables that identify a container and its peers."""
-    roles = {name: rendering.role_names(job, name) for name in rendering.launched_roles(job)}
-    hosts = rendering.worker_names(job), rendering.reducer_names(job), roles
     return {
-        **rendering.identity_env(job, run, "compose", role, f"{role}-{index}"),
-        "RSCTL_CLUSTER": rendering.cluster_json(role, index, *hosts, "eth0"),
+        **rendering.identity_env(job, run, "compose", replica, "eth0"),
         **_role_hosts(job),
         "RSCTL_ATTEMPT": None,  # known only when the containers are created
         "RSCTL_READY": f"{_INSIDE}/ready",
@@ -148,30 +93,34 @@ def _role_hosts(job: Job) -> dict[str, Optional[str]]:
     """Every container has its own address, so all can use the same port."""
     if not job.roles:
         return {}
-    names = {"worker": rendering.worker_names(job)}
-    names |= {name: rendering.role_names(job, name) for name in job.roles}
-    hosts = {role: [joined(each, DEFAULT_PORT) for each in names[role]] for role in names}
+    hosts = {
+        role: [joined(name, DEFAULT_PORT) for name in rendering.names(job, role)]
+        for role in ("worker", *job.roles)
+    }
     return {ROLE_HOSTS: json.dumps(hosts)}
 
 
-def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) -> dict[str, Any]:
-    """The common settings of all containers; rsctl-launch derives the command from its role."""
-    options = compose_options(job)
-    name = f"{role}-{index}"
+def _service(job: Job, run: str, image: str, replica: rendering.Replica) -> dict[str, Any]:
+    """The container of a replica. Reducers get neither the script's environment nor its data."""
+    options, own, role = compose_options(job), replica.job, job.roles.get(replica.role)
     service: dict[str, Any] = {
-        "image": image,
-        "pull_policy": "missing" if job.image.uri else "never",
-        "container_name": container_name(run, name),
-        "hostname": name,
-        **_entry(job, run, ranks),
-        "labels": {"rsctl.run": run, "rsctl.role": role, "rsctl.replica": name},
+        "image": (role and role.image) or image,
+        "pull_policy": "missing" if own.image.uri else "never",
+        "container_name": container_name(run, replica.name),
+        "hostname": replica.name,
+        **_entry(own, run, replica.ranks),
+        "labels": {
+            "rsctl.run": run,
+            "rsctl.role": replica.role,
+            "rsctl.replica": replica.name,
+        },
         "networks": [NETWORK],
         "restart": "no",
         "logging": {"driver": "local", "options": _LOG_OPTIONS},
     }
-    if job.image.platform:
-        service["platform"] = job.image.platform
-    cpus, memory = limits_of(job, index if role == "worker" else None)
+    if own.image.platform:
+        service["platform"] = own.image.platform
+    cpus, memory = limits_of(job, replica.index if replica.role == "worker" else None)
     if cpus:
         service["cpus"] = cpus
     if memory:
@@ -179,6 +128,13 @@ def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) 
         service["memswap_limit"] = int(memory)
     if options.network.bandwidth or options.network.delay:
         service["cap_add"] = ["NET_ADMIN"]
+    env = {**_network_env(job), **_identity(job, run, replica)}
+    if replica.role == "reducer":
+        return {**service, "environment": {**replica.env, **env}, "volumes": [_ready(run)]}
+    service["environment"] = {**replica.env, **_locations(job, run), **env}
+    service |= {"volumes": _volumes(job, run), "shm_size": _shm_bytes(memory)}
+    if replica.gpus:
+        service["deploy"] = _gpu_reservation(replica.gpus)
     return service
 
 

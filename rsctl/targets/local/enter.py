@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rsctl.targets.base import NodeCommand
-from rsctl.targets.local import docker
+from rsctl.targets.local import docker, strike_program
 from rsctl.targets.local.backend import processes_of
 from rsctl.targets.local.composefile import container_name
 
@@ -21,8 +21,7 @@ def process_command(run: str, replica: str, command: list[str]) -> NodeCommand |
     """
     for pid in sorted(processes_of(run, replica), key=_started):
         with suppress(OSError):  # it has just ended
-            text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="surrogateescape")
-            env = dict(row.partition("=")[::2] for row in text.split("\0") if "=" in row)
+            env = strike_program.environ(pid)
             return NodeCommand(command, os.readlink(f"/proc/{pid}/cwd"), env)
     return None
 

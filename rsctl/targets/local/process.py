@@ -18,7 +18,6 @@ from rsctl.node.rank_profiler import TOOL, find_tool
 from rsctl.runs.folder import unwritable
 from rsctl.runs.home import run_directory
 from rsctl.targets.base import ImagePlan, NodeCommand, Plan, Submission
-from rsctl.targets.chief import chief_job, worker_job
 from rsctl.targets.inputs import input_env, planned
 from rsctl.targets.launch_command import launch_arguments, user_command
 from rsctl.targets.local import rendering
@@ -35,7 +34,6 @@ from rsctl.targets.local.other_python import (
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.source_copy import copy_source, working_directory
 from rsctl.targets.local.target import LocalTarget
-from rsctl.targets.roles import role_job
 from rsctl.targets.variables import reducer_count, secrets_of
 
 
@@ -47,15 +45,7 @@ class ProcessTarget(LocalTarget):
     def render(self, job: Job, run: str) -> Submission:
         """The commands and environments of all replicas."""
         share = rendering.share_out(job, self.host.gpus, self.host.cpus)
-        commands = [
-            *(self._worker(job, run, index, share) for index in range(job.workers.count)),
-            *(self._reducer(job, run, index, share) for index in range(reducer_count(job))),
-            *(
-                self._of_role(job, run, name, index, share)
-                for name, role in job.roles.items()
-                for index in range(role.count)
-            ),
-        ]
+        replicas = list(rendering.replicas(job, share))
         pools, world_size = rendering.pools(job, share), share.world_size
         plan = Plan(
             run=run,
@@ -63,8 +53,11 @@ class ProcessTarget(LocalTarget):
             image=ImagePlan(tag=None, transport="rsctl" if reducer_count(job) else "none"),
             pools=pools,
             world_size=world_size,
-            env=_script_env(chief_job(job), run, share),
-            request={"commands": commands, **rendering.supervision(job)},
+            env={**replicas[0].env, **_locations(job, run)},
+            request={
+                "commands": [self._command(job, run, replica) for replica in replicas],
+                **rendering.supervision(job),
+            },
             findings=[
                 *path_findings(job),
                 *rendering.share_findings(job, share),
@@ -79,61 +72,25 @@ class ProcessTarget(LocalTarget):
         )
         return Submission(plan, job, secrets=secrets_of(job))
 
-    def _worker(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
-        replica_job = worker_job(job, index)
-        env = {**_script_env(replica_job, run, share), **self._place(job, run, "worker", index)}
+    def _command(self, job: Job, run: str, replica: rendering.Replica) -> dict[str, Any]:
+        """The process of a replica. rsctl-launch derives a reducer's command from its role."""
+        target, loopback = self.info.name, self.host.loopback
+        place = rendering.identity_env(job, run, target, replica, loopback, "127.0.0.1")
+        folder, env = str(run_directory(run) / replica.name), replica.env
+        if replica.role != "reducer":
+            folder = working_directory(job, run, replica.name)
+            env = {**self._visible(replica.gpus), **env, **_locations(job, run)}
         return {
-            "replica": f"worker-{index}",
-            "role": "worker",
-            "argv": self._argv(replica_job, run, share.ranks[index]),
-            "cwd": working_directory(job, run, f"worker-{index}"),
-            "env": self._visible(share.gpus[index]) | env | python_env(replica_job, run),
-        }
-
-    def _of_role(
-        self, job: Job, run: str, role: str, index: int, share: rendering.Share
-    ) -> dict[str, Any]:
-        replica_job = role_job(job, role)
-        env = {**rendering.role_env(replica_job, share), **_locations(job, run)}
-        return {
-            "replica": f"{role}-{index}",
-            "role": role,
-            "argv": self._argv(replica_job, run, 1),
-            "cwd": working_directory(job, run, f"{role}-{index}"),
-            "env": self._visible(share.role_gpus[role][index])
-            | env
-            | self._place(job, run, role, index)
-            | python_env(replica_job, run),
+            "replica": replica.name,
+            "role": replica.role,
+            "argv": self._argv(replica.job, run, replica.ranks),
+            "cwd": folder,
+            "env": {**env, **place, **python_env(replica.job, run)},
         }
 
     def _visible(self, gpus: tuple[int, ...]) -> dict[str, Optional[str]]:
         """Hide the GPUs of other replicas, or all GPUs if none is requested."""
         return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if self.host.gpus else {}
-
-    def _reducer(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
-        """rsctl-launch derives the command from the node's role."""
-        return {
-            "replica": f"reducer-{index}",
-            "role": "reducer",
-            "argv": self._argv(job, run, share.ranks[-1]),
-            "cwd": str(run_directory(run) / f"reducer-{index}"),
-            "env": {
-                **rendering.reducer_env(job),
-                **self._place(job, run, "reducer", index),
-                **python_env(job, run),
-            },
-        }
-
-    def _place(self, job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
-        workers = ["127.0.0.1"] * job.workers.count
-        reducers = ["127.0.0.1"] * reducer_count(job)
-        env = rendering.identity_env(job, run, self.info.name, role, f"{role}-{index}")
-        roles = {
-            name: ["127.0.0.1"] * job.roles[name].count for name in rendering.launched_roles(job)
-        }
-        nodes = workers, reducers, roles
-        contract = rendering.cluster_json(role, index, *nodes, self.host.loopback)
-        return {**env, "RSCTL_CLUSTER": contract}
 
     def _argv(self, job: Job, run: str, ranks: int) -> list[str]:
         if job.run.launcher == "none":
@@ -212,10 +169,6 @@ class ProcessTarget(LocalTarget):
                 )
             ]
         return []
-
-
-def _script_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optional[str]]:
-    return {**rendering.script_env(job, share), **_locations(job, run)}
 
 
 def _mpi_findings(job: Job) -> Iterator[Finding]:

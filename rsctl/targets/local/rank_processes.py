@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rsctl.node.process_tree import read_process
-from rsctl.targets.local.backend import processes_of
+from rsctl.targets.local import strike_program
 
 _WRAPPER = b"/rsctl/node/rank.py"
 
@@ -27,9 +27,8 @@ def rank_processes(run: str) -> list[RankProcess]:
     rsctl's own process that starts the script and waits for it.
     """
     found = {}
-    for pid in processes_of(run):
+    for pid, variables in strike_program.of_run(run).items():
         with suppress(OSError, ValueError):
-            variables = _variables(pid)
             rank = variables.get("RANK") or variables.get("NODE_RANK", "")  # with launcher once
             if rank.isdigit() and not _is_wrapper(pid):
                 replica = variables.get("RSCTL_REPLICA", "")
@@ -43,8 +42,3 @@ def _is_wrapper(pid: int) -> bool:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     own = words[: words.index(b"--")] if b"--" in words else []
     return any(word.endswith(_WRAPPER) for word in own)
-
-
-def _variables(pid: int) -> dict[str, str]:
-    data = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
-    return {name: value for name, _, value in (v.partition("=") for v in data.split("\0"))}

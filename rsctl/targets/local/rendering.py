@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.targets.base import Pool, merged_pools
-from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
+from rsctl.targets.chief import chief_job, has_own_chief, rank_findings, worker_job
 from rsctl.targets.node_checks import checks_env
 from rsctl.targets.profiles import profile_env
 from rsctl.targets.roles import role_job
@@ -171,19 +171,41 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
         )
 
 
-def worker_names(job: Job) -> list[str]:
-    """`worker-0` … of the job; the first is the chief."""
-    return [f"worker-{index}" for index in range(job.workers.count)]
+class Replica(NamedTuple):
+    """A replica to start. `job` is its own job, `env` its variables on each local target."""
+
+    role: str
+    index: int  # type: ignore[assignment]  # and not that of a tuple
+    job: Job
+    ranks: int
+    gpus: tuple[int, ...]
+    env: dict[str, Optional[str]]
+
+    @property
+    def name(self) -> str:
+        """The name, such as `worker-0`; the first worker is the chief."""
+        return f"{self.role}-{self.index}"
 
 
-def reducer_names(job: Job) -> list[str]:
-    """`reducer-0` … of the job."""
-    return [f"reducer-{index}" for index in range(reducer_count(job))]
+def replicas(job: Job, share: Share) -> Iterator[Replica]:
+    """All replicas of a job. Reducers get only their own variables, none of them secret."""
+    for index, ranks in enumerate(share.ranks):
+        own = worker_job(job, index)
+        yield Replica("worker", index, own, ranks, share.gpus[index], script_env(own, share))
+    reducer_env: dict[str, Optional[str]] = {n: str(v) for n, v in job.reducers.env.items()}
+    for index in range(reducer_count(job)):
+        yield Replica("reducer", index, job, share.ranks[-1], (), reducer_env)
+    for name, gpus in share.role_gpus.items():
+        own = role_job(job, name)
+        for index, mine in enumerate(gpus):
+            yield Replica(name, index, own, 1, mine, _role_env(own, share))
 
 
-def role_names(job: Job, role: str) -> list[str]:
-    """`ps-0` … of a role of the job's own."""
-    return [f"{role}-{index}" for index in range(job.roles[role].count)]
+def names(job: Job, role: str) -> list[str]:
+    """`worker-0` … of a role; the first worker is the chief."""
+    counts = {name: each.count for name, each in job.roles.items()}
+    counts |= {"worker": job.workers.count, "reducer": reducer_count(job)}
+    return [f"{role}-{index}" for index in range(counts[role])]
 
 
 def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
@@ -202,26 +224,7 @@ def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
     )
 
 
-def cluster_json(
-    role: str,
-    index: int,
-    workers: list[str],
-    reducers: list[str],
-    roles: Mapping[str, list[str]],
-    interface: str,
-) -> str:
-    """The local contract `RSCTL_CLUSTER`, which `rsctl-launch` reads."""
-    contract = {"role": role, "index": index, "workers": workers, "reducers": reducers}
-    own = {"roles": roles} if roles else {}
-    return json.dumps({**contract, **own, "interface": interface})
-
-
-def launched_roles(job: Job) -> list[str]:
-    """The roles whose nodes rsctl-launch starts."""
-    return [name for name in job.roles if role_job(job, name).run.is_launched]
-
-
-def role_env(job: Job, share: Share) -> dict[str, Optional[str]]:
+def _role_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     """The variables of only a role's replicas, from the role's job."""
     return {"OMP_NUM_THREADS": str(share.threads), **user_env(job), **stall_env(job)}
 
@@ -234,20 +237,28 @@ def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     return {**threads, **user_env(job), **comm, **watched, **grace_env(job)}
 
 
-def reducer_env(job: Job) -> dict[str, Optional[str]]:
-    """The spec's own variables of the reducers, of which none is secret."""
-    return {name: str(value) for name, value in job.reducers.env.items()}
-
-
 def identity_env(
-    job: Job, run: str, target: str, role: str, replica: str
+    job: Job, run: str, target: str, replica: Replica, interface: str, address: str | None = None
 ) -> dict[str, Optional[str]]:
-    """The variables that identify a replica, and the secrets shared by workers and reducers."""
-    is_other = role in job.roles
+    """The variables that identify a replica and its peers, and the secrets that these share.
+
+    The peers are at `address`, or at their names. `rsctl-launch` reads `RSCTL_CLUSTER`.
+    """
+
+    def hosts(role: str) -> list[str]:
+        return [address or name for name in names(job, role)]
+
+    contract: dict[str, Any] = {"role": replica.role, "index": replica.index}
+    contract |= {"workers": hosts("worker"), "reducers": hosts("reducer")}
+    launched = [name for name in job.roles if role_job(job, name).run.is_launched]
+    if launched:
+        contract["roles"] = {name: hosts(name) for name in launched}
+    is_other = replica.role in job.roles
     return {
         "RSCTL_RUN": run,
         "RSCTL_TARGET": target,
-        "RSCTL_ROLE": role,
-        "RSCTL_REPLICA": replica,
+        "RSCTL_ROLE": replica.role,
+        "RSCTL_REPLICA": replica.name,
         **({} if is_other else reducers_env(job, bool(reducer_count(job)))),
+        "RSCTL_CLUSTER": json.dumps({**contract, "interface": interface}),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import selectors
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from time import monotonic
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -51,7 +51,7 @@ class Supervisor:
         self._grace = description.grace_seconds
         self._deadline = self._last_moment()
         self._disk_full = self._has_heard = False
-        self._stalls = StallMonitor(description.stall, self._ask)
+        self._stalls = StallMonitor(description.stall, backend.ask)
         self._begin_attempt()
         self._signals = Signals(self._selector)
 
@@ -242,9 +242,6 @@ class Supervisor:
     def _is_decided(self) -> bool:
         """Whether all replicas have ended, or have been asked to: the attempt ends as it is."""
         return all(r.stopped_at or not r.running for r in self._replicas.values())
-
-    def _ask(self, replicas: Collection[str], number: int) -> None:
-        self._backend.ask(replicas, number)
 
     def _check_progress(self) -> None:
         """Report a stall once, and end the attempt if the job wants that."""

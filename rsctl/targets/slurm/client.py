@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +96,8 @@ def _find_again(cluster: Cluster, comment: str, problem: Unanswered | None) -> S
     if problem is None:
         return answer_of(lambda: cluster.find(comment))
     for _ in range(_FIND_TRIES):
-        try:
-            found = cluster.find(comment)
-        except (Unreachable, RsctlError):
-            found = None
-        else:
-            return found
+        with suppress(Unreachable, RsctlError):
+            return cluster.find(comment)
         time.sleep(_FIND_SECONDS)
     raise problem
 

@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Unanswered
@@ -142,36 +141,26 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     # Not a pipe: the connection that ssh leaves in the background holds stderr open.
     with tempfile.TemporaryFile() as problems:
-        done = _completed(command, program, environ, who, problems)
+        try:
+            done = subprocess.run(
+                command,
+                input=program.encode(),
+                stdout=subprocess.PIPE,
+                stderr=problems,
+                env=environ,
+                timeout=_SECONDS,
+                check=False,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            finding = error("ssh", f"{command[0]} is not installed", f"install {command[0]}")
+            raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+        except subprocess.TimeoutExpired:
+            raise Unreachable(f"{who} gave no answer within {_SECONDS:g} s") from None
         problems.seek(0)
         return subprocess.CompletedProcess(
             command, done.returncode, done.stdout, problems.read(_MOST_PROBLEMS)
         )
-
-
-def _completed(
-    command: list[str],
-    program: str,
-    environ: Mapping[str, str] | None,
-    who: str,
-    problems: IO[bytes],
-) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(
-            command,
-            input=program.encode(),
-            stdout=subprocess.PIPE,
-            stderr=problems,
-            env=environ,
-            timeout=_SECONDS,
-            check=False,
-            start_new_session=True,
-        )
-    except FileNotFoundError:
-        finding = error("ssh", f"{command[0]} is not installed", f"install {command[0]}")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-    except subprocess.TimeoutExpired:
-        raise Unreachable(f"{who} gave no answer within {_SECONDS:g} s") from None
 
 
 class CommandCluster:

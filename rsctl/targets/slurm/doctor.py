@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError
 from rsctl.job.job import Job
 from rsctl.targets.base import Plan
 from rsctl.targets.doctor import Check, ok, run_check, skipped
@@ -29,23 +29,18 @@ _LIMIT = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+)")
 def slurm_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """Check that the cluster has what the job asks for."""
     options = slurm_options(job)
-    lacking = preflight_findings(options.connection)
-    if lacking:
-        [first] = lacking[:1]
-        yield Check(
-            name="connection",
-            verdict="error",
-            message=first.message,
-            remedy=first.remedy,
-            path=first.path,
-        )
-        return
     try:
+        if lacking := preflight_findings(options.connection):
+            raise RsctlError(ExitCode.ENVIRONMENT, *lacking)
         cluster = open_cluster(options.connection, Endpoints.of_environment())
     except RsctlError as problem:
         finding = problem.findings[0]
         yield Check(
-            name="connection", verdict="error", message=finding.message, remedy=finding.remedy
+            name="connection",
+            verdict="error",
+            message=finding.message,
+            remedy=finding.remedy,
+            path=finding.path,
         )
         return
     if isinstance(cluster, CommandCluster):
@@ -148,15 +143,8 @@ def _seconds(text: str) -> float | None:
 def _shared(cluster: CommandCluster, options: SlurmOptions) -> str:
     folder = shlex.quote(str(options.shared))
     program = f"[ -d {folder} ] && [ -w {folder} ] && echo yes || true"
-    if cluster.connection == "local":
-        import os
-
-        has = os.path.isdir(str(options.shared)) and os.access(str(options.shared), os.W_OK)
-    else:
-        has = (
-            answer_of(lambda: cluster.output(program, "look at the shared folder")).strip() == "yes"
-        )
-    if not has:
+    answer = answer_of(lambda: cluster.output(program, "look at the shared folder"))
+    if answer.strip() != "yes":
         message = f"{options.shared} does not exist there, or you may not write to it"
         remedy = "make the folder, and set targets.slurm.shared to it"
         raise refused("shared", message, remedy, "targets.slurm.shared")
@@ -176,11 +164,9 @@ def _container(cluster: CommandCluster, options: SlurmOptions) -> str:
     }[options.container]
     found = answer_of(lambda: cluster.output(program, "look for containers")).strip()
     if found in ("", "0"):
-        where = (
-            "srun has no option --container-image"
-            if options.container == "pyxis"
-            else ("there is no command apptainer")
-        )
+        where = "there is no command apptainer"
+        if options.container == "pyxis":
+            where = "srun has no option --container-image"
         remedy = "set another targets.slurm.container, or load its module in targets.slurm.setup"
         raise refused("container", where, remedy, "targets.slurm.container")
     return f"{options.container} is installed"

@@ -37,9 +37,9 @@ def record_of_scontrol(text: str, job: int) -> JobRecord | None:
         comment=_value(own[0], "Comment"),
         nodes=",".join(each for each in nodes if each and each != "(null)"),
         failed_node=next(filter(None, (_value(row, "FailedNode") for row in rows)), ""),
-        submitted=_time(own[0], "SubmitTime"),
-        started=_time(own[0], "StartTime"),
-        ended=_time(own[0], "EndTime"),
+        submitted=_seconds(own[0].get("SubmitTime", "")),
+        started=_seconds(own[0].get("StartTime", "")),
+        ended=_seconds(own[0].get("EndTime", "")),
         restarts=int(own[0].get("Restarts") or 0),
         exit_code=own[0].get("ExitCode", "0:0"),
     )
@@ -70,10 +70,6 @@ def record_of_sacct(text: str, job: int) -> JobRecord | None:
 def _value(row: Mapping[str, str], name: str) -> str:
     value = row.get(name, "")
     return "" if value in ("None", "(null)", "N/A") else value
-
-
-def _time(row: Mapping[str, str], name: str) -> Optional[float]:
-    return _seconds(row.get(name, ""))
 
 
 def _seconds(text: str) -> Optional[float]:

@@ -67,7 +67,7 @@ class RestCluster:
 
     def find(self, comment: str) -> Submitted | None:
         """See Cluster."""
-        answer = self._get("/jobs/", "list jobs")
+        answer = self.get("/jobs/", "list jobs")
         jobs = [job for job in answer.get("jobs", ()) if job.get("comment") == comment]
         numbers = [int(job["job_id"]) for job in jobs]
         return Submitted(min(numbers), _cluster(answer)) if numbers else None
@@ -108,10 +108,7 @@ class RestCluster:
         return shared_files.read_parts(folder, parts)
 
     def get(self, path: str, doing: str) -> dict[str, Any]:
-        """The body of a GET, for `rsctl doctor`. Raises Unreachable and RsctlError."""
-        return self._get(path, doing)
-
-    def _get(self, path: str, doing: str) -> dict[str, Any]:
+        """The body of a GET. Raises Unreachable and RsctlError."""
         answer = self._requests.call("GET", f"{API}{path}")
         if answer.status != 200 or _errors(answer.body):
             raise self._problem(answer, doing)

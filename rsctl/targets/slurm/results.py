@@ -160,10 +160,7 @@ class LoginNodeSource:
             offset += size
 
     def _call(self, program: str) -> subprocess.CompletedProcess[bytes]:
-        def call() -> subprocess.CompletedProcess[bytes]:
-            return self._run(program)
-
-        return answer_of(call)
+        return answer_of(lambda: self._run(program))
 
     def _text(self, name: bytes) -> str | None:
         """A name as text; one that is not UTF-8 is left out."""

@@ -152,17 +152,12 @@ def _step_function(
     yield ""
     yield f"step_{step.name}() {{ # ROLE FIRST OPTION..."
     yield from (f"    {line}" for line in _exports(env))
-    if hidden := sorted(_all_secrets(job) - {n for n, value in env.items() if value is None}):
+    if hidden := sorted(set(secrets_of(job)) - {n for n, value in env.items() if value is None}):
         yield f"    unset {' '.join(hidden)}"
     task = f'{inside}{python} {_START} rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS"'
     yield f'    exec {" ".join(words)} "${{@:3}}" {task} \\'
     yield f'        "$RSCTL_FOLDER/package/source" -- {_command(step, python)}'
     yield "}"
-
-
-def _all_secrets(job: Job) -> set[str]:
-
-    return set(secrets_of(job))
 
 
 def _command(step: Step, python: str) -> str:

@@ -170,11 +170,24 @@ def status_of(
             state, reason = JobState.EXPIRED, "it was stopped before its time limit"
     elif state is JobState.FAILED and reason is None:
         reason = _failed_reason(record, states)
+    started = event_time(record.started) if state is not JobState.QUEUED else None
+    return _status(record, states, state, reason, _since(record, state), started, expected)
+
+
+def _status(
+    record: JobRecord,
+    states: States,
+    state: JobState,
+    reason: Optional[str],
+    time: str,
+    started: Optional[str],
+    expected: Optional[float] = None,
+) -> JobStatus:
     loss = _loss(record, states)
     return JobStatus(
         state=state,
-        time=_since(record, state),
-        started=event_time(record.started) if state is not JobState.QUEUED else None,
+        time=time,
+        started=started,
         reason=_lost_reason(record, loss) or reason,
         attempt=record.restarts + 1 + states.failed,
         restarted=_restarted(states),
@@ -187,7 +200,7 @@ def _of_states(states: States) -> JobStatus | None:
     """The status of a job that Slurm has forgotten."""
     if states.started is None:
         return None
-    started, attempt = states.running or states.started, states.restart + 1 + states.failed
+    started = states.running or states.started
     if states.ended is None:
         lost = "Slurm no longer knows the job, and the job has not written down how it ended"
         finding = warning(
@@ -200,7 +213,7 @@ def _of_states(states: States) -> JobStatus | None:
             time=now(),
             started=started,
             reason=lost,
-            attempt=attempt,
+            attempt=states.restart + 1 + states.failed,
             restarted=_restarted(states),
             findings=[finding],
         )
@@ -221,17 +234,7 @@ def _of_states(states: States) -> JobStatus | None:
         "FAILED" if state is JobState.FAILED else "",
         restarts=states.restart,
     )
-    loss = _loss(record, states)
-    return JobStatus(
-        state=state,
-        time=states.ended.time,
-        started=started,
-        reason=_lost_reason(record, loss) or reason,
-        attempt=attempt,
-        restarted=_restarted(states),
-        facts=list(_facts(record, states, None, loss)),
-        findings=list(_findings(record, state, loss)),
-    )
+    return _status(record, states, state, reason, states.ended.time, started)
 
 
 def _restarted(states: States) -> str:

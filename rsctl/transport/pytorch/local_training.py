@@ -180,11 +180,8 @@ class LocalTraining:
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step, or a GradScaler has left it out."""
         self.saw_step = True
-        mine = {id(p) for p in _parameters(optimizer)}
-        for trained in self._all():
-            if trained.counted == trained.model.forwards or not any(
-                id(p) in mine for p in trained.parameters
-            ):
+        for trained in self._with(_parameters(optimizer)):
+            if trained.counted == trained.model.forwards:
                 continue
             trained.counted = trained.model.forwards
             self.steps += 1
@@ -245,18 +242,13 @@ class LocalTraining:
         for model in self._models.values():
             if not touched.isdisjoint(model.names):
                 model.forget_values()
-        for trained in self._all():
-            if any(id(p) in touched for p in trained.parameters):
-                trained.is_stale = True
+        for trained in self._with(module.parameters()):
+            trained.is_stale = True
 
     def save(self, optimizer: Any) -> list[Saved]:
         """The rounds of an optimizer's parameters, for its `state_dict`."""
-        mine = {id(p) for p in _parameters(optimizer)}
-        return [
-            trained.round.save()
-            for trained in self._all()
-            if not trained.is_stale and any(id(p) in mine for p in trained.parameters)
-        ]
+        trained = self._with(_parameters(optimizer))
+        return [each.round.save() for each in trained if not each.is_stale]
 
     def restore(self, optimizer: Any, saved: list[Saved] | None) -> None:
         """Rounds that the `state_dict` of an optimizer had; None if it has lost them.
@@ -264,10 +256,8 @@ class LocalTraining:
         They begin at its next step.
         """
         self._saved[optimizer] = saved
-        mine = {id(p) for p in _parameters(optimizer)}
-        for trained in self._all():
-            if any(id(p) in mine for p in trained.parameters):
-                trained.is_stale = True
+        for trained in self._with(_parameters(optimizer)):
+            trained.is_stale = True
 
     @property
     def has_models(self) -> bool:
@@ -277,6 +267,11 @@ class LocalTraining:
     def _all(self) -> Iterator[Trained]:
         for model in list(self._models.values()):
             yield from model.trained
+
+    def _with(self, parameters: Iterable[torch.nn.Parameter]) -> Iterator[Trained]:
+        """All that train one of these parameters."""
+        ids = {id(p) for p in parameters}
+        return (each for each in self._all() if any(id(p) in ids for p in each.parameters))
 
     def _assign(
         self,
@@ -308,20 +303,16 @@ class LocalTraining:
 
     def _begin(self, trained: Trained, saved: Saved | None) -> None:
         """Begin a round, or begin it again with the momentum of parameters that stay."""
-        _finish_rounds(trained.model)
-        names = trained.model.names
-        kept = {id(each.tensor): each for each in trained.round.tensors}
-        shared = []
-        for parameter in trained.parameters:
-            each = SharedTensor(names[id(parameter)], parameter, is_parameter=True)
-            shared.append(each)
-        shared += _shared_buffers(trained.model)
-        if kept and saved is None:
-            for each in shared:
-                before = kept.get(id(each.tensor))
-                if before is not None:
-                    each.momentum = before.momentum
         model = trained.model
+        _finish_rounds(model)
+        kept = {id(each.tensor): each for each in trained.round.tensors}
+        named = ((model.names[id(p)], p) for p in trained.parameters)
+        shared = [SharedTensor(name, p, is_parameter=True) for name, p in named]
+        shared += _shared_buffers(model)
+        if saved is None:
+            for each in shared:
+                if id(each.tensor) in kept:
+                    each.momentum = kept[id(each.tensor)].momentum
         model.note_values()
         known = model.sums or {}
         values = [known.get(id(p), 0) for p in trained.parameters]
