@@ -39,6 +39,7 @@ from rsctl.runs.stalls.verdict_type import Verdict, blaming
 
 _FEWEST_NODES = 3  # of two nodes that do not reach each other, either may have lost its network
 _FEWEST_RANKS = 3
+_IDLE_SECONDS = 0.5  # as many as a node that works takes for its report
 
 
 def find_verdict(nodes: Iterable[NodeReport], expected: Iterable[str]) -> Verdict:
@@ -330,6 +331,12 @@ def _idle(job: JobView) -> str:
     if loading:
         waits = conjugated(loading, "wait")
         return f"{job.named(loading)} {waits} for data{job.at(loading)}"
-    if job.ranks:
-        return f"no rank is known to wait for another{job.at(sorted(job.ranks))}"
-    return "no process uses a processor, reads or writes"
+    alive = sorted(rank for rank, report in job.ranks.items() if report.state != MISSING)
+    doing = job.doing(alive) if alive else ""
+    if len(alive) == 1 and doing.startswith("; it "):
+        return f"{job.named(alive)}{doing[4:]}, and no rank is known to wait for it"
+    if alive:
+        return f"no rank is known to wait for another{doing}"
+    if all(node.idle >= _IDLE_SECONDS for node in job.nodes.values() if node.trains):
+        return "no process uses a processor, reads or writes"
+    return "no rank has imported torch, so rsctl does not know which rank waits for another"
