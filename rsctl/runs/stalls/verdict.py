@@ -55,7 +55,9 @@ def find_verdict(nodes: Iterable[NodeReport], expected: Iterable[str]) -> Verdic
         or _beyond_ranks(job)
     )
     if verdict is None:
-        verdict = Verdict(kind="idle", message=_idle(job))
+        absent = " and ".join(job.absent[:3])
+        more = f"; {absent} {_does(job.absent)} not report" if absent else ""
+        verdict = Verdict(kind="idle", message=_idle(job) + more)
     lines = tuple(job.line(report) for _, report in sorted(job.ranks.items()))
     return msgspec.structs.replace(verdict, lines=lines)
 
@@ -238,7 +240,8 @@ def _silent(job: JobView) -> Verdict | None:
         return _silent_ranks(job, held, waiting)
     if job.silent:
         return _unproven(job, job.silent, waiting)
-    return _absent(job, waiting, []) if job.absent else None
+    may_blame_absent = waiting or not job.ranks  # otherwise such a node may have succeeded
+    return _absent(job, waiting, []) if job.absent and may_blame_absent else None
 
 
 def _silent_ranks(job: JobView, silent: list[int], waiting: list[int]) -> Verdict:
@@ -268,8 +271,7 @@ def _who_waits(job: JobView, waiting: list[int]) -> str:
 def _absent(job: JobView, waiting: list[int], ranks: list[int]) -> Verdict:
     names = " and ".join(job.absent[:3])
     message = (
-        f"{names} {'does' if len(job.absent) == 1 else 'do'} not report: the node has stopped or "
-        "has lost its network"
+        f"{names} {_does(job.absent)} not report: the node has stopped or has lost its network"
     )
     return Verdict(
         kind="silent",
@@ -279,6 +281,10 @@ def _absent(job: JobView, waiting: list[int], ranks: list[int]) -> Verdict:
         replicas=tuple(job.absent),
         waiting=tuple(waiting),
     )
+
+
+def _does(names: list[str]) -> str:
+    return "does" if len(names) == 1 else "do"
 
 
 def _not_ended(job: JobView) -> Verdict | None:

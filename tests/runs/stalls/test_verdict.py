@@ -335,6 +335,16 @@ def test_the_last_rank_that_has_not_ended_is_named_with_its_line() -> None:
     )
 
 
+def test_a_node_without_a_report_for_which_no_rank_waits_may_have_succeeded() -> None:
+    found = verdict(done(4, at="train.py:9 finish"), absent=1)
+    assert (found.kind, found.replicas, found.message) == (
+        "idle",
+        (),
+        "rank 0 (worker-0) is at train.py:9 finish, and no rank is known to wait for it; worker-1 "
+        "does not report",
+    )
+
+
 @pytest.mark.parametrize(
     ("idle", "message"),
     [
