@@ -114,7 +114,8 @@ class JobView:
         if report.state in _STATES:
             return f"; {_possessive(ranks)} process {report.pid} {_STATES[report.state]}{at}"
         if report.locked:
-            return f"; native code holds Python's lock{at}"
+            what = f" while {it} {_INSIDE[report.inside]}" if report.inside in _INSIDE else ""
+            return f"; native code holds Python's lock{what}{at}"
         if report.inside == "exit":
             return f"; {self.at_exit(ranks)}"
         if report.inside in _INSIDE:

@@ -57,7 +57,8 @@ def find_verdict(nodes: Iterable[NodeReport], expected: Iterable[str]) -> Verdic
     if verdict is None:
         absent = " and ".join(job.absent[:3])
         more = f"; {absent} {_does(job.absent)} not report" if absent else ""
-        verdict = Verdict(kind="idle", message=_idle(job) + more)
+        message, replicas = _idle(job)
+        verdict = Verdict(kind="idle", message=message + more, replicas=replicas)
     lines = tuple(job.line(report) for _, report in sorted(job.ranks.items()))
     return msgspec.structs.replace(verdict, lines=lines)
 
@@ -332,17 +333,19 @@ def _pending_of_all(report: RankReport) -> tuple[str | None, str]:
     return name, call.describe() if call else "a collective"
 
 
-def _idle(job: JobView) -> str:
+def _idle(job: JobView) -> tuple[str, tuple[str, ...]]:
+    """The message, and the node of the rank that alone has not ended."""
     loading = [r.rank for r in job.ranks.values() if r.inside == "data"]
     if loading:
         waits = conjugated(loading, "wait")
-        return f"{job.named(loading)} {waits} for data{job.at(loading)}"
+        return f"{job.named(loading)} {waits} for data{job.at(loading)}", ()
     alive = sorted(rank for rank, report in job.ranks.items() if report.state != MISSING)
     doing = job.doing(alive) if alive else ""
     if len(alive) == 1 and doing.startswith("; it "):
-        return f"{job.named(alive)}{doing[4:]}, and no rank is known to wait for it"
+        message = f"{job.named(alive)}{doing[4:]}, and no rank is known to wait for it"
+        return message, job.replicas(alive)
     if alive:
-        return f"no rank is known to wait for another{doing}"
+        return f"no rank is known to wait for another{doing}", ()
     if all(node.idle >= _IDLE_SECONDS for node in job.nodes.values() if node.trains):
-        return "no process uses a processor, reads or writes"
-    return "no rank has imported torch, so rsctl does not know which rank waits for another"
+        return "no process uses a processor, reads or writes", ()
+    return "no rank has imported torch, so rsctl does not know which rank waits for another", ()

@@ -257,7 +257,7 @@ class Supervisor:
         action = self._description.on_stall
         self._recorder.finding(stall_finding(verdict, self._description), verdict_replica(verdict))
         if action != "notify":
-            failure = stall_failure(verdict, self._description)
+            failure = stall_failure(verdict, self._description, running)
             why, may_restart = verdict.message, action == "restart"
             self._end_early(AttemptOutcome(JobState.FAILED, why, failure, may_restart))
 

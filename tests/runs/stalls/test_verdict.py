@@ -213,6 +213,8 @@ def test_a_rank_whose_lock_is_held_by_native_code_is_guilty() -> None:
     assert found.message.startswith(
         "rank 1 (worker-1) does not answer; native code holds Python's lock at train.py:4 match; "
     )
+    saves = verdict(waits(5), {**held, "inside": "checkpoint"}, waits(5))
+    assert "lock while it reads or writes a checkpoint at train.py:4 match; " in saves.message
 
 
 @pytest.mark.parametrize("inside", [None, "collective"])
@@ -328,9 +330,10 @@ def test_without_anyone_who_waits_nobody_is_guilty(number: int) -> None:
 
 def test_the_last_rank_that_has_not_ended_is_named_with_its_line() -> None:
     found = verdict(done(4, at="train.py:9 finish"), missing={0: [1, 2]})
-    assert (found.kind, found.guilty, found.message) == (
+    assert (found.kind, found.guilty, found.replicas, found.message) == (
         "idle",
         (),
+        ("worker-0",),
         "rank 0 (worker-0) is at train.py:9 finish, and no rank is known to wait for it",
     )
 
@@ -339,7 +342,7 @@ def test_a_node_without_a_report_for_which_no_rank_waits_may_have_succeeded() ->
     found = verdict(done(4, at="train.py:9 finish"), absent=1)
     assert (found.kind, found.replicas, found.message) == (
         "idle",
-        (),
+        ("worker-0",),
         "rank 0 (worker-0) is at train.py:9 finish, and no rank is known to wait for it; worker-1 "
         "does not report",
     )
