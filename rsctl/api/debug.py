@@ -52,6 +52,9 @@ def inspect_run(run: RunRecord) -> RunInspection:
     if not isinstance(target, AskableTarget) or run.state.is_final:
         return _last_reports(run)
     replicas = [r.replica for r in run.replicas if not r.state.is_final]
+    if not replicas:
+        message = f"no node of {run.run} runs: the run is {run.state.value}"
+        raise RsctlError(ExitCode.JOB_FAILED, error("no-answer", message, "try again later"))
     number = random.SystemRandom().randrange(1, 10**12)
     folder = RunFolder(run.run)
     with closing(RunReader(folder, cursor_before_last(folder, 0))) as reader:

@@ -136,8 +136,12 @@ def _wait(process: subprocess.Popen[str], seconds: int) -> str:
 
 
 def _failure(rank: RankProcess, output: str) -> Finding:
-    lines = [sanitize_line(line) for line in output.splitlines() if line.strip()]
-    message = f"rank {rank.rank} was not profiled: {lines[-1] if lines else 'py-spy has ended'}"
+    said = output.partition("Stack backtrace:")[0]
+    lines = [sanitize_line(line) for line in said.splitlines() if line.strip()]
+    why = lines[-1].removeprefix("Error: ") if lines else "py-spy has ended"
+    if "Failed to find python version" in said:
+        why = f"process {rank.pid} is not a Python program"
+    message = f"rank {rank.rank} was not profiled: {why}"
     is_denied = "permission" in output.lower()
     remedy = "run the command as root, or let this user trace: sysctl kernel.yama.ptrace_scope=0"
     return error("profile", message, remedy if is_denied else None)

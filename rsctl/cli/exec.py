@@ -56,7 +56,7 @@ def _is_like_one(word: str, replicas: Sequence[str]) -> bool:
 
 def is_terminal() -> bool:
     """Whether the user types into the command."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def run_here(command: NodeCommand) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -47,5 +48,6 @@ def command(
         context.fail("--max-cost limits submissions, which need --allow-submit")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # reading standard input cannot be interrupted
     os.chdir(root)
-    serve(Session(Path.cwd().resolve(), allow_submit, Budget(max_cost)))
+    if sys.stdin is not None:  # it was not closed at the start
+        serve(Session(Path.cwd().resolve(), allow_submit, Budget(max_cost)))
     return int(ExitCode.SUCCEEDED)

@@ -155,7 +155,14 @@ def command(
         rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
         file = load(path, set=settings, text=text, strict=False)
         prepared = prepare(file, target, rehearse=rehearsal, resume=resume)
-    again = partial(resume_command, job=job, target=target, workers=workers, arguments=arguments)
+    again = partial(
+        resume_command,
+        job=job,
+        target=target,
+        workers=workers,
+        arguments=arguments,
+        rehearsal=rehearsal.arguments if rehearsal is not None else (),
+    )
     return send_and_follow(
         context, prepared, file, interrupts, detach, get, cancel_on_interrupt, output, again
     )

@@ -142,9 +142,16 @@ def _run(
     if not job.argv:
         from rsctl.node.mpi.starter import run_for_chief
 
+        job = job._replace(environ={**job.environ, **debug_environment(job.environ)})
+        interface = _own_interface(cluster, environ)
         with stop_signals_blocked():
-            start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
-        code = run_for_chief(cluster, job.environ)
+            start_telemetry(telemetry_seconds, interface)
+            agent = StallAgent.start(cluster, job.environ, interface, ())
+        try:
+            code = run_for_chief(cluster, job.environ)
+        finally:
+            if agent is not None:
+                agent.close()
         profiling.report_profiles(environ, _profiled_ranks(cluster, options), began)
         return code
     job = job._replace(environ={**job.environ, **debug_environment(job.environ)})

@@ -255,8 +255,14 @@ class RunFolder:
             raise RsctlError(ExitCode.CANCELLED, note("interrupted", message))
 
 
-def unwritable(path: str | os.PathLike[str], problem: OSError) -> RsctlError:
-    """The error for a folder of a run that cannot be written."""
+def unwritable(
+    path: str | os.PathLike[str], problem: OSError, key: str | None = None
+) -> RsctlError:
+    """The error for a folder of a run that cannot be written; `key` is the job's key that names it,
+    if one does.
+    """
     message = f"cannot write {path}: {problem.strerror}"
     remedy = "set RSCTL_HOME to your own folder with free space"
-    return RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy))
+    if key is not None:
+        remedy = f"set {key} to a folder that you can write"
+    return RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy, key))

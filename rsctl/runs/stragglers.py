@@ -173,6 +173,7 @@ class _Rounds:
         parsed = (_parse(metric.name) for metric in known)
         self._known = {parts for parts in parsed if parts and parts[1] in _TIMES}
         self._fresh: set[tuple[int, str]] = set()
+        self._time = ""
 
     def read(self, metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, Straggler]]:
         """Take values; the time of each round, and its slowest rank."""
@@ -181,12 +182,16 @@ class _Rounds:
                 yield time, slowest
 
     def times(self, metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, dict[int, RankTimes]]]:
-        """Take values; the time of each round, and the times of its ranks."""
+        """Take values; the time of each round, and the times of its ranks.
+
+        It is the latest of the times so far: the clock of one node may differ from the others'.
+        """
         for metric in metrics:
             parts = _parse(metric.name)
             if parts is None:
                 continue
             rank, key = parts
+            self._time = max(self._time, metric.time)
             values = self._values.get(rank)
             if values is None or values[0] != metric.replica:
                 values = self._values[rank] = (metric.replica, {})
@@ -197,7 +202,7 @@ class _Rounds:
             self._known.add(parts)
             if len(self._fresh) == len(self._known) >= 4:
                 self._fresh = set()
-                yield metric.time, _times(self._values)
+                yield self._time, _times(self._values)
 
 
 def waits_of(metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, float]]:

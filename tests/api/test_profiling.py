@@ -24,7 +24,8 @@ while [ $# -gt 1 ]; do
   shift
 done
 [ $pid = 101 ] && printf 'Permission denied\\033[1m\\n\\n' && exit 1
-[ $pid = 102 ] && exit 1
+[ $pid = 102 ] && printf 'Error: Failed to find python version from target process\n\n\
+Stack backtrace:\n   0: py_spy::new\n' && exit 1
 [ $pid = 103 ] && exit 0
 printf 'main;step%s 3\\nmain;torch/distributed/x.py 1\\n' "$seconds" > "$file"
 """
@@ -63,7 +64,7 @@ def test_each_rank_has_a_file_and_a_summary(tmp_path: Path) -> None:
     denied = "run the command as root, or let this user trace: sysctl kernel.yama.ptrace_scope=0"
     assert findings == [
         error("profile", "rank 1 was not profiled: Permission denied", denied),
-        error("profile", "rank 2 was not profiled: py-spy has ended"),
+        error("profile", "rank 2 was not profiled: process 102 is not a Python program"),
         error("profile", "rank 3 was not profiled: py-spy has ended"),
     ]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -304,6 +304,8 @@ def test_closed_streams_are_no_problem(rsctl: Cli, make_run: Callable[..., MadeR
     assert rsctl.shell("rsctl list 2>&- >/dev/null").code == 0
     assert rsctl.shell("rsctl status nope 2>&-").code == 2
     assert rsctl.shell("rsctl validate - <&-").code == 2
+    assert rsctl.shell("rsctl shell @last <&-").code == 2
+    assert rsctl.shell("rsctl mcp <&-").code == 0
 
 
 def test_an_output_that_cannot_take_every_character(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import JobState
+from rsctl.api.debug import inspect_run
+from rsctl.findings import JobState, RsctlError
+from tests.api.recorded import add, refused
 
 from .conftest import Cli, MadeRun
 
@@ -69,4 +71,13 @@ def test_a_run_without_a_report(rsctl: Cli, make_run: Make, later: str | None) -
     assert done.err == (
         "error: job-aaaaaa has ended, and its log has no report of a stall\n"
         "    -> run the command while the job is in progress\n"
+    )
+
+
+def test_a_run_of_which_no_node_has_started_is_said_to_start() -> None:
+    """Such as while its image is built, and between two attempts."""
+    with pytest.raises(RsctlError) as problem:
+        inspect_run(add(state="starting"))
+    assert refused(problem.value) == (
+        "no node of job-1 runs: the run is starting -> try again later"
     )

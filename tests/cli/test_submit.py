@@ -7,10 +7,14 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from rsctl import api
+from rsctl.api import Rehearsal
+from rsctl.cli.views.next_commands import resume_command
 from rsctl.findings import JobState, RsctlError, warning
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent
@@ -418,6 +422,39 @@ def test_the_command_that_resumes_a_job_with_a_secret_whose_name_looks_like_an_o
     [run] = Store().runs()
     assert done.err.splitlines()[-1] == (
         f"resume: rsctl submit ./-job.yaml --resume {run.run} --set 'run.env.API_KEY=${{API_KEY}}'"
+    )
+
+
+@pytest.mark.parametrize("key", ["checkpoints", "outputs"])
+@pytest.mark.parametrize("kind", ["a file", "a read-only disk"])
+def test_a_folder_of_the_job_that_cannot_be_written_is_refused(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, key: str, kind: str
+) -> None:
+    """Its script would fail as it saves, which may be hours later."""
+    place = rsctl.folder / "place"
+    if kind == "a file":
+        place.touch()
+    else:
+        flags = {str(place): os.ST_RDONLY}
+        disk = lambda path: SimpleNamespace(f_flag=flags.get(str(path), 0))  # noqa: E731
+        monkeypatch.setattr("rsctl.targets.local.target.os.statvfs", disk)
+    done = rsctl("submit", job(rsctl, "true"), "--set", f"{key}={place}")
+    why = "File exists" if kind == "a file" else "Read-only file system"
+    assert (done.code, done.err.splitlines()) == (
+        3,
+        [
+            f"error: {key}: cannot write {place}: {why}",
+            f"    -> set {key} to a folder that you can write",
+        ],
+    )
+
+
+def test_a_rehearsal_is_resumed_by_the_same_kind_of_rehearsal() -> None:
+    run: Any = SimpleNamespace(id="job-1", record=SimpleNamespace(settings=["name=x"]))
+    rehearsal = Rehearsal("process", {"stockouts": 1}).arguments
+    assert resume_command(run, "job.yaml", "vertex", None, (), rehearsal) == (
+        "rsctl submit job.yaml --resume job-1 --target vertex --rehearse --rehearse-with process "
+        "--behaviour stockouts=1 --set name=x"
     )
 
 

@@ -127,6 +127,18 @@ def test_many_process_groups_of_a_rank_go_over_several_lines() -> None:
         (["torch/utils/data/dataloader.py:9 get"], "data"),
         (["torch/distributed/distributed_c10d.py:9 barrier"], "collective"),
         (["rsctl/transport/pytorch/hook.py:9 exchange"], "collective"),
+        (
+            ["torch/serialization.py:9 __init__", "rsctl/transport/pytorch/x.py:9 save"],
+            "checkpoint",
+        ),
+        (["torch/distributed/checkpoint/filesystem.py:9 write_data"], "checkpoint"),
+        (
+            ["torch/distributed/distributed_c10d.py:9 f", "torch/distributed/checkpoint/x.py:9 f"],
+            "collective",
+        ),
+        (["torch/nn/modules/linear.py:9 forward", "torch/distributed/fsdp/x.py:9 forward"], None),
+        (["torch/optim/adam.py:9 step", "rsctl/transport/pytorch/local_steps.py:9 f"], None),
+        (["torch/_dynamo/convert_frame.py:9 _compile"], "compile"),
         (["threading.py:9 _shutdown"], "exit"),
         ([], None),
     ],

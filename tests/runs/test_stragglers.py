@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.runs.stragglers import (
     Straggler,
@@ -158,6 +159,20 @@ def test_a_straggler_is_reported_once_and_after_five_minutes() -> None:
     assert message.startswith("worker-3: rank 3 (worker-3) is ")
     assert message.endswith("for it, for more than 5 minutes")
     assert reports(compute, 4, 29, 10) == []
+
+
+def test_a_node_whose_clock_is_ahead_does_not_shorten_the_five_minutes() -> None:
+    """The reports of the nodes come in any order."""
+    monitor, found = StragglerMonitor(), []
+    for number, events in enumerate(rounds(lambda rank, _: 118 if rank == 3 else 100, 4, 29)):
+        ahead = [
+            replace(each, time=each.time.replace("T00", "T01"))
+            if each.replica == "worker-3"
+            else each
+            for each in events
+        ]
+        found += monitor.read(ahead[:: 1 if number % 6 == 5 else -1])
+    assert found == []
 
 
 def test_other_metrics_do_not_disturb() -> None:

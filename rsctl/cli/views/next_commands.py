@@ -33,13 +33,20 @@ def next_commands(run: Run, has_files: bool = True, resume: str = "") -> str:
 
 
 def resume_command(
-    run: Run, job: str, target: str | None, workers: int | None, arguments: Sequence[str]
+    run: Run,
+    job: str,
+    target: str | None,
+    workers: int | None,
+    arguments: Sequence[str],
+    rehearsal: Sequence[str],
 ) -> str:
-    """The command that submits the job of a run again, from its checkpoints."""
+    """The command that submits the job of a run again, from its checkpoints; `rehearsal` are the
+    options by which it was rehearsed.
+    """
     path = "JOB" if job == "-" else path_word(job)
     words = ["rsctl", "submit", path, "--resume", run.id]
     words += ["--target", target] if target else []
-    words += ["--rehearse"] if run.is_rehearsed else []
+    words += rehearsal
     words += ["--workers", str(workers)] if workers else []
     for setting in run.record.settings:
         words += [] if setting.startswith("checkpoints=") else ["--set", typed_setting(setting)]

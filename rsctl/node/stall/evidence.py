@@ -37,8 +37,21 @@ _AT_EXIT = (" _shutdown", " _exit_function")
 """The functions of `threading` and `multiprocessing.util` that wait at a program's exit."""
 _LIBRARIES = (
     *("/site-packages/", "/dist-packages/", "/lib/python3"),
-    *("/rsctl/transport/", "/rsctl/node/"),
+    *("/rsctl/transport/", "/rsctl/node/", "/torchinductor_"),
 )
+_KINDS = (
+    ("/torch/utils/data/", "data"),
+    ("/torch/distributed/checkpoint/", "checkpoint"),
+    ("/torch/serialization.py:", "checkpoint"),
+    ("/torch/_dynamo/convert_frame.py:", "compile"),
+    ("/torch/_inductor/async_compile.py:", "compile"),
+    ("/torch/distributed/", "collective"),
+    ("/rsctl/transport/", "collective"),
+    ("<frozen importlib.", "import"),
+)
+"""Parts of a frame, and the kind of call that it shows; the first that applies decides."""
+_COMPUTES = ("/torch/nn/modules/", "/torch/optim/")
+"""Parts of frames that compute, also where FSDP or a wrapper of rsctl has called them."""
 
 
 def evidence_dir(environ: Mapping[str, str]) -> str:
@@ -164,18 +177,19 @@ def is_library(frame: str) -> bool:
 
 
 def _inside(library: list[str]) -> str | None:
-    """The kind of library call that the script waits in, the innermost: `collective`, `data`, or
-    `exit` for the end of its threads and processes.
+    """The kind of library call that the script is in, the innermost: one of `_KINDS`, or `exit` for
+    the end of its threads and processes.
 
-    rsctl's own wrapper of the DataLoader is outside of its frames.
+    rsctl's own wrappers of the DataLoader and of `torch.save` are outside of their frames.
     """
     for frame in library:
-        if "/torch/utils/data/" in frame:
-            return "data"
-        if "/torch/distributed/" in frame or "/rsctl/transport/" in frame:
-            return "collective"
+        for part, kind in _KINDS:
+            if part in frame:
+                return kind
         if frame.endswith(_AT_EXIT):
             return "exit"
+        if any(part in frame for part in _COMPUTES):
+            return None
     return None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from threading import Thread
 from typing import Any
 
@@ -18,6 +19,32 @@ from rsctl.runs.tracker import TrackerError
 
 SECONDS = 15.0
 """The time limit of one message, which a server that answers byte by byte cannot exceed."""
+
+_REASONS = (
+    ("CERTIFICATE_VERIFY_FAILED", "this machine does not trust the certificate of the server"),
+    ("Connection refused", "the server refuses the connection"),
+    ("NameResolution", "this machine does not find the name of the server"),
+)
+"""Parts of the errors of `requests`, and their meaning."""
+
+
+class _Reason(logging.Handler):
+    """Why the last message was not sent, by Apprise's log, of which it keeps no text."""
+
+    text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See Handler. A debug record may have the text of the message itself."""
+        said = record.getMessage()
+        status = re.search(r"\berror=([1-5]\d\d)\b", said)
+        if status is not None and record.levelno >= logging.WARNING:
+            what = "redirects to another address," if status[1][0] == "3" else "answers with"
+            self.text = f"the server {what} status {status[1]}"
+        elif said.startswith("Socket Exception: "):
+            self.text = next((why for part, why in _REASONS if part in said), "")
+
+
+_reason = _Reason()
 
 
 def receiver_problem(location: str, path: str) -> Finding | None:
@@ -32,6 +59,7 @@ def receiver_problem(location: str, path: str) -> Finding | None:
 def send_message(location: str, message: Message) -> None:
     """Send a message, once. Raises TrackerError, and RsctlError if none can be sent from here."""
     receivers, done = _open(location, "notify"), list[str]()
+    _reason.text = ""
 
     def send() -> None:
         try:
@@ -41,7 +69,8 @@ def send_message(location: str, message: Message) -> None:
                 notify_type=message.type,
                 body_format="text",
             )
-            done.append("" if sent else "the server refused the message, or does not answer")
+            unknown = "the server refused the message, or does not answer"
+            done.append("" if sent else _reason.text or unknown)
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything, with the URL in it
             done.append(f"Apprise failed with {type(problem).__name__}")
 
@@ -61,9 +90,13 @@ def _open(location: str, path: str) -> Any:
         import apprise
     except ImportError:  # a package of Apprise is missing
         raise RsctlError(ExitCode.ENVIRONMENT, not_installed(path)) from None
-    logging.getLogger("apprise").disabled = True  # it logs URLs
+    log = logging.getLogger("apprise")
+    log.handlers[:], log.propagate = [_reason], False  # it logs URLs
+    log.setLevel(logging.DEBUG)
     name = EnvReference(location).variable
-    receivers = apprise.Apprise()
+    asset = apprise.AppriseAsset()
+    asset.http_redirects = False  # after a redirect a POST may become a GET, without the message
+    receivers = apprise.Apprise(asset=asset)
     try:
         is_known = receivers.add(os.environ[name])
     except Exception:  # noqa: BLE001 - a plugin may raise anything, with the URL in it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rsctl.findings import Finding, error, warning
 from rsctl.runs.folder import RunDescription
 from rsctl.runs.stalls.verdict_type import Verdict
@@ -32,11 +34,12 @@ def collapse_finding(verdict: Verdict) -> Finding:
     return error("collective-mismatch", verdict.message, remedy)
 
 
-def stall_failure(verdict: Verdict, description: RunDescription) -> Failure:
-    """The first failure of an attempt that is ended for its stall."""
-    replica = verdict_replica(verdict) or description.replicas[0]
+def stall_failure(verdict: Verdict, description: RunDescription, running: Sequence[str]) -> Failure:
+    """The first failure of an attempt that is ended for its stall; `running` are its replicas that
+    have not ended.
+    """
     return Failure(
-        replica=replica,
+        replica=next(iter(verdict.replicas), running[0]),
         rank=verdict.guilty[0] if verdict.guilty else None,
         time=now(),
         exit_code=ENDED_EXIT_CODE,

@@ -22,7 +22,13 @@ _STATES = {
 }
 
 
-_INSIDE = {"data": "waits for the data loader", "exit": "waits for its threads to end"}
+_INSIDE = {
+    "data": "waits for the data loader",
+    "checkpoint": "reads or writes a checkpoint",
+    "compile": "compiles for torch.compile",
+    "import": "imports a module",
+    "exit": "waits for its threads to end",
+}
 
 
 class JobView:
@@ -108,11 +114,12 @@ class JobView:
         if report.state in _STATES:
             return f"; {_possessive(ranks)} process {report.pid} {_STATES[report.state]}{at}"
         if report.locked:
-            return f"; native code holds Python's lock{at}"
-        if report.inside == "data":
-            return f"; {it} waits for the data loader{at}"
+            what = f" while {it} {_INSIDE[report.inside]}" if report.inside in _INSIDE else ""
+            return f"; native code holds Python's lock{what}{at}"
         if report.inside == "exit":
             return f"; {self.at_exit(ranks)}"
+        if report.inside in _INSIDE:
+            return f"; {it} {_INSIDE[report.inside]}{at}"
         return f"; {it} is{at}" if at else ""
 
     def at_exit(self, ranks: Sequence[int]) -> str:

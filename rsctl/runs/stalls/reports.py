@@ -69,8 +69,8 @@ class RankReport(msgspec.Struct, frozen=True):
     `state` is the kernel's letter for the process, `at` the script's line.
 
     `locked` says that its thread gets processor time and not the interpreter's lock, which native
-    code holds. Another rank that does not answer may only be slow. `inside` is what the script
-    waits in: a collective, the data loader, or the end of its threads at its exit.
+    code holds. Another rank that does not answer may only be slow. `inside` is the call that the
+    script is in; `exit` is the end of its threads.
     """
 
     number: _Count
@@ -81,7 +81,9 @@ class RankReport(msgspec.Struct, frozen=True):
     locked: bool = False
     groups: dict[str, Group] = {}
     at: Optional[str] = None
-    inside: Optional[Literal["collective", "data", "exit"]] = None
+    inside: Optional[Literal["collective", "data", "checkpoint", "compile", "import", "exit"]] = (
+        None
+    )
     stack: list[str] = []
     replica: str = ""
 

@@ -39,6 +39,7 @@ from rsctl.runs.stalls.verdict_type import Verdict, blaming
 
 _FEWEST_NODES = 3  # of two nodes that do not reach each other, either may have lost its network
 _FEWEST_RANKS = 3
+_IDLE_SECONDS = 0.5  # as many as a node that works takes for its report
 
 
 def find_verdict(nodes: Iterable[NodeReport], expected: Iterable[str]) -> Verdict:
@@ -54,7 +55,10 @@ def find_verdict(nodes: Iterable[NodeReport], expected: Iterable[str]) -> Verdic
         or _beyond_ranks(job)
     )
     if verdict is None:
-        verdict = Verdict(kind="idle", message=_idle(job))
+        absent = " and ".join(job.absent[:3])
+        more = f"; {absent} {_does(job.absent)} not report" if absent else ""
+        message, replicas = _idle(job)
+        verdict = Verdict(kind="idle", message=message + more, replicas=replicas)
     lines = tuple(job.line(report) for _, report in sorted(job.ranks.items()))
     return msgspec.structs.replace(verdict, lines=lines)
 
@@ -237,7 +241,8 @@ def _silent(job: JobView) -> Verdict | None:
         return _silent_ranks(job, held, waiting)
     if job.silent:
         return _unproven(job, job.silent, waiting)
-    return _absent(job, waiting, []) if job.absent else None
+    may_blame_absent = waiting or not job.ranks  # otherwise such a node may have succeeded
+    return _absent(job, waiting, []) if job.absent and may_blame_absent else None
 
 
 def _silent_ranks(job: JobView, silent: list[int], waiting: list[int]) -> Verdict:
@@ -267,8 +272,7 @@ def _who_waits(job: JobView, waiting: list[int]) -> str:
 def _absent(job: JobView, waiting: list[int], ranks: list[int]) -> Verdict:
     names = " and ".join(job.absent[:3])
     message = (
-        f"{names} {'does' if len(job.absent) == 1 else 'do'} not report: the node has stopped or "
-        "has lost its network"
+        f"{names} {_does(job.absent)} not report: the node has stopped or has lost its network"
     )
     return Verdict(
         kind="silent",
@@ -278,6 +282,10 @@ def _absent(job: JobView, waiting: list[int], ranks: list[int]) -> Verdict:
         replicas=tuple(job.absent),
         waiting=tuple(waiting),
     )
+
+
+def _does(names: list[str]) -> str:
+    return "does" if len(names) == 1 else "do"
 
 
 def _not_ended(job: JobView) -> Verdict | None:
@@ -325,11 +333,19 @@ def _pending_of_all(report: RankReport) -> tuple[str | None, str]:
     return name, call.describe() if call else "a collective"
 
 
-def _idle(job: JobView) -> str:
+def _idle(job: JobView) -> tuple[str, tuple[str, ...]]:
+    """The message, and the node of the rank that alone has not ended."""
     loading = [r.rank for r in job.ranks.values() if r.inside == "data"]
     if loading:
         waits = conjugated(loading, "wait")
-        return f"{job.named(loading)} {waits} for data{job.at(loading)}"
-    if job.ranks:
-        return f"no rank is known to wait for another{job.at(sorted(job.ranks))}"
-    return "no process uses a processor, reads or writes"
+        return f"{job.named(loading)} {waits} for data{job.at(loading)}", ()
+    alive = sorted(rank for rank, report in job.ranks.items() if report.state != MISSING)
+    doing = job.doing(alive) if alive else ""
+    if len(alive) == 1 and doing.startswith("; it "):
+        message = f"{job.named(alive)}{doing[4:]}, and no rank is known to wait for it"
+        return message, job.replicas(alive)
+    if alive:
+        return f"no rank is known to wait for another{doing}", ()
+    if all(node.idle >= _IDLE_SECONDS for node in job.nodes.values() if node.trains):
+        return "no process uses a processor, reads or writes", ()
+    return "no rank has imported torch, so rsctl does not know which rank waits for another", ()

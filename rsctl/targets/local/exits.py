@@ -58,8 +58,8 @@ class ReplicaExits:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the attempt has begun to end."""
-        return bool(self._failed or self._exits or self.stop_state or self.early_end)
+        """Whether the attempt ends early. A replica that has succeeded does not end it."""
+        return bool(self._failed or self.stop_state or self.early_end)
 
     def add_reports(self, reports: Iterable[Failure]) -> None:
         """Take failures that ranks report in their replicas' logs."""

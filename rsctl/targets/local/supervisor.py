@@ -245,15 +245,16 @@ class Supervisor:
 
     def _check_progress(self) -> None:
         """Report a stall once, and end the attempt if the job wants that."""
-        if self._exits.is_ending:
+        running = [name for name, each in self._running().items() if not each.stopped_at]
+        if self._exits.is_ending or not running:
             return
-        verdict = self._stalls.judge(self._running(), monotonic())
+        verdict = self._stalls.judge(running, monotonic())
         if verdict is None:
             return
         action = self._description.on_stall
         self._recorder.finding(stall_finding(verdict, self._description), verdict_replica(verdict))
         if action != "notify":
-            failure = stall_failure(verdict, self._description)
+            failure = stall_failure(verdict, self._description, running)
             why, may_restart = verdict.message, action == "restart"
             self._end_early(AttemptOutcome(JobState.FAILED, why, failure, may_restart))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -234,7 +235,7 @@ def make_run_folders(run: str, job: Job) -> None:
         if given is None:
             make_open_folder(run, name)
         else:
-            _make_folder(given)
+            _make_folder(given, name)
 
 
 def make_open_folder(run: str, name: str) -> None:
@@ -247,11 +248,14 @@ def make_open_folder(run: str, name: str) -> None:
     path.chmod(0o777)
 
 
-def _make_folder(path: str | os.PathLike[str]) -> None:
+def _make_folder(path: str | os.PathLike[str], key: str | None = None) -> None:
+    """Make a folder, which is the run's own or the value of a key. Raises RsctlError."""
     try:
         os.makedirs(path, exist_ok=True)
+        if os.statvfs(path).f_flag & os.ST_RDONLY:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
     except OSError as problem:
-        raise unwritable(path, problem) from None
+        raise unwritable(path, problem, key) from None
 
 
 def _description(submission: Submission) -> RunDescription:

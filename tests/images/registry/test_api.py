@@ -5,17 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import ssl
 import threading
-from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from rsctl.findings import RsctlError
 from rsctl.images.registry import http
@@ -23,6 +18,7 @@ from rsctl.images.registry.challenge import authorization
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import parse_repository
 from rsctl.images.registry.operations import find_pushed
+from tests.kit.certificates import own_certificate
 
 from .conftest import Request, StartScript, refusal
 
@@ -251,7 +247,7 @@ def test_a_log_in_server_that_talks_nonsense(serve: StartScript, body: bytes) ->
 
 def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    server.socket = _own_certificate(tmp_path).wrap_socket(server.socket, server_side=True)
+    server.socket = own_certificate(tmp_path).wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     with server, pytest.raises(RsctlError) as refused:
         http.request("GET", f"https://localhost:{server.server_port}/v2/")
@@ -260,28 +256,3 @@ def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
     assert (exit_code, code) == ("ENVIRONMENT", "certificate")
     assert message.startswith(f"the certificate of localhost:{server.server_port} is not trusted")
     assert f"/etc/docker/certs.d/localhost:{server.server_port}/ca.crt" in remedy
-
-
-def _own_certificate(folder: Path) -> ssl.SSLContext:
-    """A server's TLS with a certificate that it has signed itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(timezone.utc)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    pem = folder / "server.pem"
-    pem.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    return context

@@ -133,6 +133,14 @@ def test_a_stop_signal_ends_the_ranks_of_all_nodes(start: Start, tmp_path: Path)
     assert sorted(path.name for path in tmp_path.glob("ended-*")) == ["ended-0", "ended-1"]
 
 
+def test_each_node_reports_a_stall_of_its_ranks(start: Start) -> None:
+    nodes = start("sleep 600", RSCTL_STALL_SECONDS="1")
+    for node in nodes:
+        node.printed('{"rsctl": "stall"')
+    nodes[1].process.terminate()
+    assert nodes[1].wait() == 143
+
+
 @pytest.mark.parametrize(
     ("env", "code"),
     [

@@ -28,6 +28,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, now
+from tests.kit.certificates import own_certificate
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.results.tracking.conftest import TrackedJob
 
@@ -42,6 +43,7 @@ class Hook:
         self.messages: list[dict[str, str]] = []
         self.released = Event()
         self.released.set()
+        self.status = 200
         hook = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,6 +51,11 @@ class Hook:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 hook.messages.append({name: body[name] for name in ("title", "message", "type")})
                 hook.released.wait(60)
+                self.send_response(hook.status)
+                self.send_header("location", "/elsewhere")
+                self.end_headers()
+
+            def do_GET(self) -> None:
                 self.send_response(200)
                 self.end_headers()
 
@@ -170,12 +177,42 @@ def test_a_dead_endpoint_is_one_warning_without_the_url(hook: Hook) -> None:
     run = job.store.get(job.run)
     assert run is not None
     line = (
-        "notify ${HOOK}: the message about 'succeeded' was not sent: the server refused the "
-        "message, or does not answer"
+        "notify ${HOOK}: the message about 'succeeded' was not sent: the server refuses the "
+        "connection"
     )
     assert new_problems(run) == [line]
     assert new_problems(run) == []
     assert missing_lines(run) == [line]
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (500, "the server answers with status 500"),
+        (404, "the server answers with status 404"),
+        (301, "the server redirects to another address, status 301"),
+    ],
+)
+def test_a_message_that_the_server_does_not_take_has_the_status(
+    hook: Hook, status: int, why: str
+) -> None:
+    """A client follows a redirect of a POST by a GET, which has no message."""
+    hook.status = status
+    job = NotifiedJob("succeeded")
+    job.end()
+    problem = job.send().cursor.problem
+    assert problem == f"the message about 'succeeded' was not sent: {why}"
+
+
+def test_a_server_that_this_machine_does_not_trust_is_named_as_such(
+    hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook.server.socket = own_certificate(tmp_path).wrap_socket(hook.server.socket, server_side=True)
+    monkeypatch.setenv("HOOK", hook.url.replace("json://", "jsons://"))
+    job = NotifiedJob("succeeded")
+    job.end()
+    problem = job.send().cursor.problem or ""
+    assert problem.endswith("this machine does not trust the certificate of the server")
 
 
 def test_a_slow_endpoint_has_a_time_limit(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ JOB = RunDescription(
         ((3, 2), ("worker-1",), 3, "worker-1"),
         ((), ("worker-1",), None, "worker-1"),
         ((0, 2), ("worker-0", "worker-1"), 0, "worker-0"),
-        ((), (), None, "worker-0"),
+        ((), (), None, "worker-1"),
     ],
 )
 def test_the_failure_of_a_run_that_is_ended_for_its_stall(
@@ -29,7 +29,7 @@ def test_the_failure_of_a_run_that_is_ended_for_its_stall(
     verdict = Verdict(
         kind="missing", message="rank 3 waits", guilty=guilty, replicas=replicas, lines=("a", "b")
     )
-    failure = stall_failure(verdict, JOB)
+    failure = stall_failure(verdict, JOB, ["worker-1"])
     assert (failure.rank, failure.replica) == (rank, replica)
     assert (failure.exit_code, failure.lines) == (124, ["a", "b"])
     message = "the job has made no progress for 90.5 s: rank 3 waits"

@@ -213,6 +213,8 @@ def test_a_rank_whose_lock_is_held_by_native_code_is_guilty() -> None:
     assert found.message.startswith(
         "rank 1 (worker-1) does not answer; native code holds Python's lock at train.py:4 match; "
     )
+    saves = verdict(waits(5), {**held, "inside": "checkpoint"}, waits(5))
+    assert "lock while it reads or writes a checkpoint at train.py:4 match; " in saves.message
 
 
 @pytest.mark.parametrize("inside", [None, "collective"])
@@ -324,6 +326,51 @@ def test_ranks_that_wait_for_each_other_in_two_groups_are_a_circle() -> None:
 def test_without_anyone_who_waits_nobody_is_guilty(number: int) -> None:
     found = verdict(*[done(number, at="train.py:9 sleep")] * 3)
     assert (found.kind, found.guilty) == ("idle", ())
+
+
+def test_the_last_rank_that_has_not_ended_is_named_with_its_line() -> None:
+    found = verdict(done(4, at="train.py:9 finish"), missing={0: [1, 2]})
+    assert (found.kind, found.guilty, found.replicas, found.message) == (
+        "idle",
+        (),
+        ("worker-0",),
+        "rank 0 (worker-0) is at train.py:9 finish, and no rank is known to wait for it",
+    )
+
+
+def test_a_node_without_a_report_for_which_no_rank_waits_may_have_succeeded() -> None:
+    found = verdict(done(4, at="train.py:9 finish"), absent=1)
+    assert (found.kind, found.replicas, found.message) == (
+        "idle",
+        ("worker-0",),
+        "rank 0 (worker-0) is at train.py:9 finish, and no rank is known to wait for it; worker-1 "
+        "does not report",
+    )
+
+
+@pytest.mark.parametrize(
+    ("idle", "message"),
+    [
+        (8.0, "no process uses a processor, reads or writes"),
+        (0.1, "no rank has imported torch, so rsctl does not know which rank waits for another"),
+    ],
+)
+def test_of_ranks_without_torch_their_work_is_known(idle: float, message: str) -> None:
+    assert (
+        find_verdict([NodeReport(quiet=9.0, idle=idle, replica="worker-0")], ["worker-0"]).message
+        == message
+    )
+
+
+def test_two_ranks_of_which_one_writes_a_checkpoint() -> None:
+    """The network is not at fault, and the rank at the checkpoint does not wait."""
+    found = verdict(done(4, inside="checkpoint", at="train.py:9 save"), waits(5))
+    assert (found.kind, found.guilty, found.message) == (
+        "missing",
+        (0,),
+        "rank 0 (worker-0) has not called all_reduce of [8] Float (collective 5), for which rank 1 "
+        "waits; it reads or writes a checkpoint at train.py:9 save",
+    )
 
 
 def test_ranges_of_ranks_are_written_and_read() -> None:

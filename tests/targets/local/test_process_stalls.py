@@ -154,6 +154,29 @@ def test_a_job_that_only_sleeps_is_ended_and_restarted(rsctl: Rsctl) -> None:
     assert attempt["reason"] == "no process uses a processor, reads or writes"
 
 
+def test_a_stall_is_found_although_other_replicas_have_ended(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        bash="[ $NODE_RANK = 0 ] && exit 0; sleep 600",
+        workers={"count": 2},
+        roles={"setup": {"command": ["true"], "ends": "by-itself"}},
+        limits={"stall": "1s", "on_stall": "fail", "timeout": "60s"},
+    )
+    done = rsctl("submit", job)
+    assert done.exit_code == 1, done.stderr
+    assert "worker-1 stalled at " in done.stderr
+
+
+def test_a_role_that_stalls_after_the_workers_have_ended_is_found(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        bash="true",
+        roles={"evaluator": {"command": ["sleep", "600"], "ends": "by-itself"}},
+        limits={"stall": "1s", "on_stall": "fail", "timeout": "60s"},
+    )
+    done = rsctl("submit", job)
+    assert done.exit_code == 1, done.stderr
+    assert "evaluator-0 stalled at " in done.stderr
+
+
 def test_a_job_that_computes_in_silence_has_not_stalled(rsctl: Rsctl) -> None:
     script = "end=$((SECONDS + 5)); while [ $SECONDS -lt $end ]; do :; done"
     limits = {"stall": "1s", "on_stall": "fail"}
