@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Optional
 
 import msgspec
@@ -38,6 +39,10 @@ class BaseImage(msgspec.Struct, frozen=True):
     user: str
     platform: str
 
+    def is_for(self, platform: str | None) -> bool:
+        """Whether it is for a platform; variants, such as linux/arm64/v8, are not compared."""
+        return platform is None or self.platform.split("/")[:2] == platform.split("/")[:2]
+
 
 class _Config(msgspec.Struct):
     User: Optional[str] = None
@@ -63,20 +68,29 @@ def find_image(program: str, reference: str) -> EngineImage | None:
     return EngineImage(found.Id, found.Size, found.Created, layers[::-1])
 
 
-def find_base(program: str, reference: str) -> BaseImage | None:
+def find_base(program: str, reference: str, platform: str | None = None) -> BaseImage | None:
     """User and platform of an image, or None if the engine has none of this name.
 
-    Raises RsctlError.
+    An engine with containerd's image store may have it for several platforms: then it is the image
+    for `platform`, if Docker can tell (since 28.1). Raises RsctlError.
     """
     found = _inspect(program, reference)
-    if found is None:
-        return None
+    base = found and _base(found)
+    if base is None or base.is_for(platform):
+        return base
+    with suppress(RsctlError):
+        other = _inspect(program, "--platform", str(platform), reference)
+        return _base(other) if other else base
+    return base
+
+
+def _base(found: _Inspected) -> BaseImage:
     user = (found.Config.User if found.Config else None) or ""
     return BaseImage(user, f"{found.Os}/{found.Architecture}")
 
 
-def _inspect(program: str, reference: str) -> _Inspected | None:
-    argv = [program, "image", "inspect", reference]
+def _inspect(program: str, *arguments: str) -> _Inspected | None:
+    argv = [program, "image", "inspect", *arguments]
     done = run_command(argv)
     if done.returncode == 0:
         found: list[_Inspected] = _decoded(argv, done.stdout, list[_Inspected])

@@ -199,6 +199,13 @@ KNOWN_ERRORS = (
         "check the network and the DNS of the container engine; configure a proxy in "
         "~/.docker/config.json",
     ),
+    _environment(
+        "engine",
+        r"rpc error: code = Unavailable desc = |error during connect: .*\bEOF\b",
+        "the container engine or its builder ended during the build",
+        "run the command again; if it happens again, look for the reason in the engine's log, and "
+        "at the memory and disk of its machine",
+    ),
     _spec(
         "python-version",
         r"requires? a different Python: (\S+)",

@@ -18,6 +18,13 @@ CHECK = "RUN rsctl-launch --check --transport efa --launcher torchrun"
 
 ENVIRONMENT = [
     ("Cannot connect to the Docker daemon at tcp://h. Is the docker daemon running?", "", "engine"),
+    # https://github.com/docker/buildx/issues/2064
+    (
+        "failed to receive status: rpc error: code = Unavailable desc = error reading from server: "
+        "EOF",
+        PIP,
+        "engine",
+    ),
     ("write /var/lib/docker/x: no space left on device", APT, "disk"),
     ("OSError: [Errno 28] No space left on device", PIP, "disk"),
     ("E: You don't have enough free space in /var/cache/apt/archives/.", APT, "disk"),

@@ -12,6 +12,7 @@ from rsctl.clients.private import host_of, is_loopback
 from rsctl.clients.sessions import connection_problem, http_session
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.names import FIELD
+from rsctl.runs.stream.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,13 @@ LARGEST = 4 << 20
 
 _TIMEOUT = (10.0, 20.0)
 _DEADLINE = 60.0
-_RETRIED = (429, 500, 502, 503, 504)
+_LONGEST_REASON = 500  # characters
+BUSY = 429
+"""The status of an answer to one request of too many."""
+
+_RETRIED = (BUSY, 500, 502, 503, 504)
+_NO_TLS = ("WRONG_VERSION_NUMBER", "wrong version number", "record layer failure")
+"""The texts of OpenSSL for an answer in plain HTTP, by its version."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,21 @@ class Answer:
             return {}
         return found if isinstance(found, dict) else {}
 
+    @property
+    def reason(self) -> str:
+        """The server's own words about a refusal, after a colon; empty if it says nothing.
+
+        They are in `errors` (OCI distribution), `error_description` (OAuth 2), or `details` (Docker
+        Hub).
+        """
+        found = self.json()
+        errors = found.get("errors")
+        first = errors[0] if isinstance(errors, list) and errors else None
+        said = first.get("message") if isinstance(first, dict) else None
+        said = said or found.get("error_description") or found.get("details")
+        text = sanitize_line(said[:_LONGEST_REASON]).strip() if isinstance(said, str) else ""
+        return text and f": {text}"
+
 
 def request(
     method: str,
@@ -102,10 +124,14 @@ def request(
             ) as response,
         ):
             return Answer(response.status_code, response.headers, _read(response, host))
-    except requests.exceptions.SSLError as problem:
-        raise _certificate(host, problem) from None
     except requests.exceptions.RequestException as problem:
-        message = f"{host} does not answer: {connection_problem(problem)}"
+        reason = connection_problem(problem)
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            raise _certificate(host, reason) from None
+        if any(text in reason for text in _NO_TLS):
+            remedy = "give it a certificate: rsctl uses plain HTTP only on this machine"
+            raise _environment("registry-plain", f"{host} does not support TLS", remedy) from None
+        message = f"{host} does not answer: {reason}"
         remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
         raise _environment("registry-unreachable", message, remedy) from None
 
@@ -138,8 +164,14 @@ def _read(response: requests.Response, host: str) -> bytes:
     return body
 
 
-def _certificate(host: str, problem: Exception) -> RsctlError:
-    message = f"the certificate of {host} is not trusted: {connection_problem(problem)}"
+def busy(host: str) -> RsctlError:
+    """The error for a registry that still answers with `BUSY` after the retries."""
+    message = f"{host} received too many requests (HTTP status {BUSY})"
+    return _environment("registry-busy", message, "try again later")
+
+
+def _certificate(host: str, reason: str) -> RsctlError:
+    message = f"the certificate of {host} is not trusted: {reason}"
     remedy = (
         "add the authority that signed it to this machine's certificates, to docker's "
         f"(/etc/docker/certs.d/{host}/ca.crt) and to REQUESTS_CA_BUNDLE"

@@ -102,6 +102,8 @@ def _environment(folder: Path, login: Login, is_podman: bool) -> dict[str, str]:
     env = dict(os.environ)
     env.pop("DOCKER_AUTH_CONFIG", None)  # it would take precedence over these credentials
     if not is_podman:
+        # Docker looks for a remote engine's certificates in the folder of its configuration.
+        env["DOCKER_CERT_PATH"] = env.get("DOCKER_CERT_PATH") or str(docker_config())
         env["DOCKER_CONFIG"] = str(folder)
     env["PATH"] = os.pathsep.join((str(folder), env.get("PATH", os.defpath)))
     env[_HOST] = login.host

@@ -71,10 +71,13 @@ def _table(config: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _from_helper(config: dict[str, Any], repository: ImageRepository) -> Login | None:
-    name = _table(config, "credHelpers").get(repository.host) or config.get("credsStore")
+    helpers = _table(config, "credHelpers")
+    key = _HUB_KEY if repository.host == DOCKER_HUB else repository.host
+    if repository.host in helpers:  # podman's name of Docker Hub is its host
+        key = repository.host
+    name = helpers.get(key) or config.get("credsStore")
     if not isinstance(name, str) or not _HELPER.fullmatch(name):
         return None
-    key = _HUB_KEY if repository.host == DOCKER_HUB else repository.host
     try:
         done = subprocess.run(
             [f"docker-credential-{name}", "get"],

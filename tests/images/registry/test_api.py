@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import socket
 import ssl
 import threading
 from datetime import datetime, timedelta, timezone
@@ -75,6 +76,35 @@ def test_a_token_is_fetched_with_the_password_and_used(
         "service": ["s v"],
         "scope": ["repository:a/b:pull,push"],
     }
+
+
+@pytest.mark.parametrize(
+    ("challenge", "auth"),
+    [
+        # Of nginx with SPNEGO: https://github.com/google/go-containerregistry/pull/1075
+        ('Negotiate, Basic realm="Upstream"', basic("alice", "pass")),
+        ('Negotiate YII=, BASIC realm="a, b"', basic("alice", "pass")),
+        # docker, too, prefers the token: https://github.com/siderolabs/image-factory/pull/573
+        ('Basic realm="Registry Realm", Bearer realm="{url}/token",service="s"', "Bearer t"),
+        ('Bearer realm="{url}/token", service="s", Basic realm="x"', "Bearer t"),
+        ('bearer Realm="{url}/token", Service = "s"', "Bearer t"),
+    ],
+)
+def test_a_registry_may_offer_several_ways_to_log_in(
+    serve: StartScript, challenge: str, auth: str
+) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 200, {}, b'{"token": "t"}'
+        if request.headers.get("Authorization") == auth:
+            return FOUND
+        return 401, {"WWW-Authenticate": challenge.format(url=script.url)}, b""
+
+    script = serve(answer)
+    assert find_pushed(f"{script.host}/a:v1", Login(script.host, "alice", "pass")) == DIGEST
+    if "Bearer" in auth:
+        assert parse_qs(urlsplit(script.requests[1].path).query)["service"] == ["s"]
+        assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
 
 
 @pytest.mark.parametrize(
@@ -184,6 +214,34 @@ def test_a_password_goes_to_no_server_without_tls(host: str, realm: str) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        # Harbor: https://github.com/goharbor/harbor/issues/13825
+        (
+            b'{"errors":[{"code":"PROJECTPOLICYVIOLATION","message":"current image with 86 '
+            b"vulnerabilities cannot be pulled due to configured policy in 'Prevent images with "
+            b'vulnerability severity of \\"Medium\\" or higher from running.\'"}]}',
+            ": current image with 86 vulnerabilities cannot be pulled due to configured policy in "
+            "'Prevent images with vulnerability severity of \"Medium\" or higher from running.'",
+        ),
+        (b'{"details": "incorrect username or password"}', ": incorrect username or password"),
+        (b'{"error": "x", "error_description": "the token\\u001b[31m"}', ": the token"),
+        (b'{"errors": [7]}', ""),
+        (b'{"errors": {}, "details": [], "message": ""}', ""),
+    ],
+)
+def test_a_refusal_has_the_registrys_own_reason(
+    serve: StartScript, body: bytes, reason: str
+) -> None:
+    script = serve(lambda request: (412, {}, body))
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{script.host}/a:v1", None)
+    assert refusal(refused.value)[2] == (
+        f"{script.host} answers with HTTP status 412 to a request for a{reason}"
+    )
+
+
 def test_no_redirect_is_followed(serve: StartScript) -> None:
     elsewhere = serve(lambda request: FOUND)
     script = serve(lambda request: (307, {"Location": f"{elsewhere.url}/v2/"}, b""))
@@ -191,7 +249,8 @@ def test_no_redirect_is_followed(serve: StartScript) -> None:
         find_pushed(f"{script.host}/a:v1", None)
     assert refusal(refused.value)[:3] == (
         *("ENVIRONMENT", "registry-answer"),
-        f"{script.host} answers with HTTP status 307 to a request for a",
+        f"{script.host} answers with HTTP status 307 to a request for a: it leads to "
+        f"{elsewhere.url}/v2/",
     )
     assert elsewhere.requests == []
 
@@ -213,6 +272,22 @@ def test_a_busy_registry_is_asked_again(serve: StartScript) -> None:
     script = serve(lambda request: answers.pop() if answers else FOUND)
     assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
     assert len(script.requests) == 3
+
+
+def test_a_registry_that_stays_busy(serve: StartScript) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 429, {"Retry-After": "60"}, b""
+        return 401, {"WWW-Authenticate": f'Bearer realm="{script.url}/token"'}, b""
+
+    script, busy = serve(answer), serve(lambda request: (429, {}, b""))
+    for host in (script.host, busy.host):
+        with pytest.raises(RsctlError) as refused:
+            find_pushed(f"{host}/a:v1", None)
+        assert refusal(refused.value)[:3] == (
+            *("ENVIRONMENT", "registry-busy"),
+            f"{host} received too many requests (HTTP status 429)",
+        )
 
 
 def test_a_broken_registry_is_said(serve: StartScript) -> None:
@@ -260,6 +335,33 @@ def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
     assert (exit_code, code) == ("ENVIRONMENT", "certificate")
     assert message.startswith(f"the certificate of localhost:{server.server_port} is not trusted")
     assert f"/etc/docker/certs.d/localhost:{server.server_port}/ca.crt" in remedy
+
+
+def test_a_registry_without_tls(serve: StartScript) -> None:
+    plain = serve(lambda request: FOUND).host.partition(":")[2]
+    with pytest.raises(RsctlError) as refused:
+        http.request("GET", f"https://localhost:{plain}/v2/")
+    assert refusal(refused.value)[:3] == (
+        *("ENVIRONMENT", "registry-plain"),
+        f"localhost:{plain} does not support TLS",
+    )
+
+
+def test_a_server_that_ends_the_handshake() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def hang_up() -> None:
+            for _ in range(2):
+                with server.accept()[0] as connection:
+                    connection.recv(1 << 16)
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        with pytest.raises(RsctlError) as refused:
+            http.request("GET", f"https://localhost:{port}/v2/")
+    exit_code, code, message, _ = refusal(refused.value)
+    assert (exit_code, code) == ("ENVIRONMENT", "registry-unreachable")
+    assert message.startswith(f"localhost:{port} does not answer: ")
 
 
 def _own_certificate(folder: Path) -> ssl.SSLContext:
