@@ -75,13 +75,13 @@ def find_base(program: str, reference: str, platform: str | None = None) -> Base
     for `platform`, if Docker can tell (since 28.1). Raises RsctlError.
     """
     found = _inspect(program, reference)
-    base = found and _base(found)
-    if base is None or base.is_for(platform):
-        return base
+    if found is None:
+        return None
+    if _base(found).is_for(platform):
+        return _base(found)
     with suppress(RsctlError):
-        other = _inspect(program, "--platform", str(platform), reference)
-        return _base(other) if other else base
-    return base
+        found = _inspect(program, "--platform", str(platform), reference) or found
+    return _base(found)
 
 
 def _base(found: _Inspected) -> BaseImage:

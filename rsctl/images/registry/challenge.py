@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 from urllib.parse import urlencode, urlsplit
-from urllib.request import parse_http_list
 
 from rsctl.clients.private import is_private
 from rsctl.findings import ExitCode, RsctlError, error
@@ -36,9 +35,11 @@ def authorization(repository: ImageRepository, challenge: str, login: Login | No
 
 def _challenges(header: str) -> dict[str, dict[str, str]]:
     """The parameters of each scheme that a header offers (RFC 9110, section 11.6.1)."""
+    from requests.utils import parse_list_header
+
     found: dict[str, dict[str, str]] = {}
     parameters: dict[str, str] = {}
-    for part in parse_http_list(header):
+    for part in parse_list_header(header):
         match = _PART.fullmatch(part)
         if match is None:
             continue

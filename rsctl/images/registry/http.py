@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rsctl.clients.private import host_of, is_loopback
 from rsctl.clients.sessions import connection_problem, http_session
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.names import FIELD
@@ -111,7 +110,7 @@ def request(
     host = urlsplit(url).netloc
     try:
         with (
-            _session(url) as session,
+            _session() as session,
             session.request(
                 method,
                 url,
@@ -136,8 +135,8 @@ def request(
         raise _environment("registry-unreachable", message, remedy) from None
 
 
-def _session(url: str) -> requests.Session:
-    session = http_session(
+def _session() -> requests.Session:
+    return http_session(
         total=3,
         connect=1,
         read=1,
@@ -148,9 +147,6 @@ def _session(url: str) -> requests.Session:
         raise_on_status=False,
         respect_retry_after_header=False,
     )
-    # As docker does: requests to this machine do not use a proxy.
-    session.trust_env = not is_loopback(host_of(url))
-    return session
 
 
 def _read(response: requests.Response, host: str) -> bytes:
