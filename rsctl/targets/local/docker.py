@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ ANSWER_SECONDS = 60.0
 _REQUEST = 'printf "%s\\n" "$1" > "${TMPDIR:-/tmp}/rsctl-ask-$RSCTL_REPLICA"'
 """A shell does it: where an image has rsctl and its Python differs from image to image."""
 _ASK_SECONDS = 10
+_MISSED_FOLDER = re.compile("bind source path does not exist: (/.*)")
 
 
 def compose_command() -> list[str] | None:
@@ -75,8 +77,20 @@ def require(
     if done.returncode:
         shown = _last_line(done.stderr or done.stdout) or f"exit code {done.returncode}"
         what = " ".join(argv[:4])
-        raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {shown}"))
+        raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {shown}", _remedy(shown)))
     return done.stdout
+
+
+def _remedy(problem: str) -> str | None:
+    """A remedy for an engine that does not see the folders of this machine."""
+    missed = _MISSED_FOLDER.search(problem)
+    if missed is None or not Path(missed[1]).exists():
+        return None
+    return (
+        "this machine has that folder, but the Docker engine does not: use an engine on this "
+        "machine, use --target process, or set RSCTL_HOME to a folder that both have at the same "
+        "path"
+    )
 
 
 def ask_containers(run: str, replicas: Iterable[str], number: int) -> list[subprocess.Popen[bytes]]:

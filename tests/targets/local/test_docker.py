@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import Finding, error
-from rsctl.targets.local.docker import missing
+from rsctl.findings import Finding, RsctlError, error
+from rsctl.targets.local.docker import missing, require
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,32 @@ def test_what_is_missing_for_containers(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert missing() == ([expected] if expected else [])
+
+
+def test_an_engine_that_does_not_have_a_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on another machine (DOCKER_HOST), or in another container of a CI job."""
+    folder = tmp_path / "runs" / "a b"
+    folder.mkdir(parents=True)
+    problem = (
+        'Error response from daemon: invalid mount config for type "bind": bind source path does '
+        f"not exist: {folder}"
+    )
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho '{problem}' >&2; exit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RsctlError) as caught:
+        require(["docker", "compose", "create"])
+    [finding] = caught.value.findings
+    assert finding.message == f"docker compose create: {problem}"
+    assert finding.remedy == (
+        "this machine has that folder, but the Docker engine does not: use an engine on this "
+        "machine, use --target process, or set RSCTL_HOME to a folder that both have at the same "
+        "path"
+    )
+    folder.rmdir()
+    with pytest.raises(RsctlError) as missed:
+        require(["docker", "compose", "create"])
+    assert missed.value.findings[0].remedy is None
