@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,6 +25,12 @@ LARGEST = 4 << 20
 _TIMEOUT = (10.0, 20.0)
 _DEADLINE = 60.0
 _LONGEST_REASON = 500  # characters
+AUTHORITIES = (
+    *("/etc/docker/certs.d", "~/.config/docker/certs.d"),
+    *("/etc/containers/certs.d", "~/.config/containers/certs.d"),
+)
+"""The folders with a folder of certificates for each registry, by its host and port."""
+
 BUSY = 429
 """The status of an answer to one request of too many."""
 
@@ -107,32 +114,52 @@ def request(
     """
     import requests
 
-    host = urlsplit(url).netloc
-    try:
-        with (
-            _session() as session,
-            session.request(
-                method,
-                url,
-                auth=auth,
-                headers=dict(headers or {}),
-                data=data,
-                timeout=_TIMEOUT,
-                allow_redirects=False,
-                stream=True,
-            ) as response,
-        ):
-            return Answer(response.status_code, response.headers, _read(response, host))
-    except requests.exceptions.RequestException as problem:
-        reason = connection_problem(problem)
-        if "CERTIFICATE_VERIFY_FAILED" in reason:
-            raise _certificate(host, reason) from None
-        if any(text in reason for text in _NO_TLS):
-            remedy = "give it a certificate: rsctl uses plain HTTP only on this machine"
-            raise _environment("registry-plain", f"{host} does not support TLS", remedy) from None
-        message = f"{host} does not answer: {reason}"
-        remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
-        raise _environment("registry-unreachable", message, remedy) from None
+    host, refused = urlsplit(url).netloc, None
+    for authority in _authorities(host):
+        try:
+            with (
+                _session() as session,
+                session.request(
+                    method,
+                    url,
+                    auth=auth,
+                    headers=dict(headers or {}),
+                    data=data,
+                    timeout=_TIMEOUT,
+                    allow_redirects=False,
+                    stream=True,
+                    verify=authority,
+                ) as response,
+            ):
+                return Answer(response.status_code, response.headers, _read(response, host))
+        except requests.exceptions.SSLError as problem:
+            refused = refused or _no_answer(host, problem)
+        except requests.exceptions.RequestException as problem:
+            raise _no_answer(host, problem) from None
+    raise refused or AssertionError
+
+
+def _authorities(host: str) -> list[str | bool]:
+    """The usual authorities, and files with those that docker and podman trust for a registry."""
+    folders = [Path(folder).expanduser() / host for folder in AUTHORITIES]
+    return [True, *(str(file) for folder in folders for file in sorted(folder.glob("*.crt")))]
+
+
+def _no_answer(host: str, problem: Exception) -> RsctlError:
+    reason = connection_problem(problem)
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        message = f"the certificate of {host} is not trusted: {reason}"
+        remedy = (
+            "put the certificate of the authority that signed it into "
+            f"/etc/docker/certs.d/{host}/ca.crt: docker and rsctl read it there"
+        )
+        return _environment("certificate", message, remedy)
+    if any(text in reason for text in _NO_TLS):
+        remedy = "give it a certificate: rsctl uses plain HTTP only on this machine"
+        return _environment("registry-plain", f"{host} does not support TLS", remedy)
+    message = f"{host} does not answer: {reason}"
+    remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
+    return _environment("registry-unreachable", message, remedy)
 
 
 def _session() -> requests.Session:
@@ -164,15 +191,6 @@ def busy(host: str) -> RsctlError:
     """The error for a registry that still answers with `BUSY` after the retries."""
     message = f"{host} received too many requests (HTTP status {BUSY})"
     return _environment("registry-busy", message, "try again later")
-
-
-def _certificate(host: str, reason: str) -> RsctlError:
-    message = f"the certificate of {host} is not trusted: {reason}"
-    remedy = (
-        "add the authority that signed it to this machine's certificates, to docker's "
-        f"(/etc/docker/certs.d/{host}/ca.crt) and to REQUESTS_CA_BUNDLE"
-    )
-    return _environment("certificate", message, remedy)
 
 
 def _environment(code: str, message: str, remedy: str) -> RsctlError:

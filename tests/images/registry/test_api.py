@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,7 +23,7 @@ from rsctl.findings import RsctlError
 from rsctl.images.registry import http
 from rsctl.images.registry.challenge import authorization
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import parse_repository
+from rsctl.images.registry.names import ImageRepository, parse_repository
 from rsctl.images.registry.operations import find_pushed
 
 from .conftest import Request, StartScript, refusal
@@ -324,17 +325,51 @@ def test_a_log_in_server_that_talks_nonsense(serve: StartScript, body: bytes) ->
     assert refusal(refused.value)[:2] == ("ENVIRONMENT", "registry-answer")
 
 
-def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+@pytest.fixture
+def private_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The host of a registry with a certificate that only `tmp_path / "server.pem"` makes trusted,
+    where Docker looks for authorities in `tmp_path / "certs.d"`.
+    """
+
+    class Found(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(200)
+            self.send_header("Docker-Content-Digest", DIGEST)
+            self.end_headers()
+
+    monkeypatch.setattr(http, "AUTHORITIES", (str(tmp_path / "certs.d"),))
+    # Of this machine's registries docker expects no TLS.
+    monkeypatch.setattr(ImageRepository, "is_loopback", False)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Found)
     server.socket = _own_certificate(tmp_path).wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    with server, pytest.raises(RsctlError) as refused:
-        http.request("GET", f"https://localhost:{server.server_port}/v2/")
-    server.shutdown()
+    with server:
+        yield f"localhost:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_certificate_that_nobody_knows(private_registry: str) -> None:
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{private_registry}/a:v1", None)
     exit_code, code, message, remedy = refusal(refused.value)
     assert (exit_code, code) == ("ENVIRONMENT", "certificate")
-    assert message.startswith(f"the certificate of localhost:{server.server_port} is not trusted")
-    assert f"/etc/docker/certs.d/localhost:{server.server_port}/ca.crt" in remedy
+    assert message.startswith(f"the certificate of {private_registry} is not trusted: ")
+    assert f"/etc/docker/certs.d/{private_registry}/ca.crt" in remedy
+
+
+def test_an_authority_that_docker_knows_for_a_registry(
+    private_registry: str, tmp_path: Path
+) -> None:
+    """https://docs.docker.com/engine/security/certificates/"""
+    folder = tmp_path / "certs.d" / private_registry
+    folder.mkdir(parents=True)
+    (folder / "another.crt").write_bytes(_own_certificate_of(tmp_path / "another").read_bytes())
+    (folder / "broken.crt").write_text("not a certificate")
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{private_registry}/a:v1", None)
+    assert refusal(refused.value)[1] == "certificate"
+    (folder / "ca.crt").write_bytes((tmp_path / "server.pem").read_bytes())
+    assert find_pushed(f"{private_registry}/a:v1", None) == DIGEST
 
 
 def test_a_registry_without_tls(serve: StartScript) -> None:
@@ -366,6 +401,13 @@ def test_a_server_that_ends_the_handshake() -> None:
 
 def _own_certificate(folder: Path) -> ssl.SSLContext:
     """A server's TLS with a certificate that it has signed itself."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_own_certificate_of(folder))
+    return context
+
+
+def _own_certificate_of(folder: Path) -> Path:
+    """A file with a key and its own certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(timezone.utc)
@@ -373,8 +415,10 @@ def _own_certificate(folder: Path) -> ssl.SSLContext:
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .sign(key, hashes.SHA256())
     )
+    folder.mkdir(exist_ok=True)
     pem = folder / "server.pem"
     pem.write_bytes(
         key.private_bytes(
@@ -384,6 +428,4 @@ def _own_certificate(folder: Path) -> ssl.SSLContext:
         )
         + certificate.public_bytes(serialization.Encoding.PEM)
     )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    return context
+    return pem
