@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import Finding, RsctlError, error
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.targets.local.containers import ContainerBackend
 from rsctl.targets.local.docker import missing, require
 
 
@@ -52,6 +54,31 @@ def test_what_is_missing_for_containers(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert missing() == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        ("Error: No such object: rsctl-r-worker-0", "its container no longer exists"),
+        (
+            "Cannot connect to the Docker daemon at unix:///run/docker.sock. Is it running?",
+            "the Docker engine no longer answers: Cannot connect to the Docker daemon at "
+            "unix:///run/docker.sock. Is it running?",
+        ),
+    ],
+)
+def test_an_engine_that_ends_under_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, reason: str
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho '{problem}' >&2; exit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    description = RunDescription(
+        run="r", target="compose", request={"compose": {}}, replicas=["worker-0"]
+    )
+    exited = ContainerBackend(RunFolder("r"), description, {}).exit_of("worker-0", 1)
+    assert (exited.exit_code, exited.reason) == (1, reason)
 
 
 def test_an_engine_that_does_not_have_a_folder_of_this_machine(
