@@ -22,14 +22,10 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 class EngineImage(msgspec.Struct, frozen=True):
-    """An image that the engine has.
-
-    `size` is in bytes, `created` a time of RFC 3339; the layers end with the newest.
-    """
+    """An image that the engine has; its size is in bytes, and the layers end with the newest."""
 
     id: str
     size: int
-    created: str
     layers: list[Layer]
 
 
@@ -52,7 +48,6 @@ class _Inspected(msgspec.Struct):
     """The part of `image inspect` that docker and podman share."""
 
     Id: str
-    Created: str
     Size: int
     Os: str
     Architecture: str
@@ -65,7 +60,7 @@ def find_image(program: str, reference: str) -> EngineImage | None:
     if found is None:
         return None
     layers = list(_layers(program, found.Id))
-    return EngineImage(found.Id, found.Size, found.Created, layers[::-1])
+    return EngineImage(found.Id, found.Size, layers[::-1])
 
 
 def find_base(program: str, reference: str, platform: str | None = None) -> BaseImage | None:
