@@ -38,7 +38,7 @@ class S3Bucket:
     def put(self, name: str, upload: Upload, announce: Callable[[], object] = bool) -> str:
         """See Bucket.put."""
         try:
-            self._aws.request("s3", "head_object", {"Bucket": self._bucket, "Key": name})
+            self._head({"Bucket": self._bucket, "Key": name})
         except AwsError as problem:
             # Of a missing bucket it says 404 too; without leave to list, it says 403 of both.
             if problem.code not in ("404", "403"):
@@ -104,7 +104,7 @@ class S3Bucket:
         """See Bucket.digests. Checksums of parts are not checksums of the content."""
         wanted = {"Bucket": self._bucket, "Key": found.name, "IfMatch": found.version}
         try:
-            answer = self._aws.request("s3", "head_object", {**wanted, "ChecksumMode": "ENABLED"})
+            answer = self._head({**wanted, "ChecksumMode": "ENABLED"})
         except AwsError as problem:
             if problem.code in _CHANGED:
                 raise ObjectChanged(found.name) from None
@@ -148,6 +148,18 @@ class S3Bucket:
             raise no_answer("s3", str(lost)[:200]) from None
         finally:
             body.close()
+
+    def _head(self, wanted: dict[str, str]) -> dict[str, Any]:
+        """The facts of an object. Of a refusal HEAD says only 400, such as for an expired token:
+        GET has the reason.
+        """
+        try:
+            return self._aws.request("s3", "head_object", wanted)
+        except AwsError as problem:
+            if problem.code == "400":
+                first = self._aws.request("s3", "get_object", {**wanted, "Range": "bytes=0-0"})
+                first["Body"].close()
+            raise
 
     def _upload(self, name: str, upload: Upload) -> None:
         """In parts, which boto3 itself sends again."""
