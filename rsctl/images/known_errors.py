@@ -311,7 +311,8 @@ KNOWN_ERRORS = (
     ),
     _spec(
         "context",
-        r"COPY failed: [^\n]{0,200}?stat (\S{1,200}?): file does not exist"
+        r"(?:COPY|ADD) failed: [^\n]{0,200}?stat (\S{1,200}?): file does not exist"
+        r"|(?:COPY|ADD) failed: no source files were specified()"
         r"|\"/(\S{1,200}?)\":? not found|copier: stat: \"/(\S{1,200}?)\"",
         "the build copies a file that it does not have: {names}",
         "check the path and .dockerignore; if the base image copies it by ONBUILD, use another "
@@ -323,7 +324,7 @@ KNOWN_ERRORS = (
     ),
     _environment(
         "context",
-        r"COPY failed: |failed to (?:compute|calculate) (?:cache key|checksum)"
+        r"(?:COPY|ADD) failed: |failed to (?:compute|calculate) (?:cache key|checksum)"
         r"|copier: stat: |\"/\S*\":? not found",
         "a file to copy has not reached the builder",
         "make sure that nothing changes the files while they are copied, and try again",

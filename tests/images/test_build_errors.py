@@ -144,6 +144,17 @@ SPEC = [
         "context image.base: the build copies a file that it does not have: requirements.txt",
     ),
     (
+        "ADD failed: file not found in build context or excluded by .dockerignore: stat data: file "
+        "does not exist",
+        "ADD data /data/",
+        "context image.base: the build copies a file that it does not have: data",
+    ),
+    (
+        "COPY failed: no source files were specified",
+        "COPY data* /data/",
+        "context image.base: the build copies a file that it does not have",
+    ),
+    (
         '"/requirements.txt" not found: not found',
         "COPY requirements.txt /tmp/",
         "context image.base: the build copies a file that it does not have: requirements.txt",
