@@ -19,6 +19,7 @@ ANSWER_SECONDS = 60.0
 _REQUEST = 'printf "%s\\n" "$1" > "${TMPDIR:-/tmp}/rsctl-ask-$RSCTL_REPLICA"'
 """A shell does it: where an image has rsctl and its Python differs from image to image."""
 _ASK_SECONDS = 10
+_ANY_ERROR = "start"  # the cause of each error of an engine that is otherwise unknown
 _MISSED_FOLDER = re.compile("bind source path does not exist: (/.*)")
 
 
@@ -82,15 +83,18 @@ def require(
 
 
 def _remedy(problem: str) -> str | None:
-    """A remedy for an engine that does not see the folders of this machine."""
+    """The remedy of a known cause; a folder of this machine may be missing on the engine's."""
     missed = _MISSED_FOLDER.search(problem)
-    if missed is None or not Path(missed[1]).exists():
-        return None
-    return (
-        "this machine has that folder, but the Docker engine does not: use an engine on this "
-        "machine, use --target process, or set RSCTL_HOME to a folder that both have at the same "
-        "path"
-    )
+    if missed and Path(missed[1]).exists():
+        return (
+            "this machine has that folder, but the Docker engine does not: use an engine on this "
+            "machine, use --target process, or set RSCTL_HOME to a folder that both have at the "
+            "same path"
+        )
+    from rsctl.runs.stream.diagnosis import causes_in  # slow to import, and rarely needed
+
+    causes = (cause for cause in causes_in([problem]) if cause.code != _ANY_ERROR)
+    return next((cause.remedy for cause in causes), None)
 
 
 def ask_containers(run: str, replicas: Iterable[str], number: int) -> list[subprocess.Popen[bytes]]:

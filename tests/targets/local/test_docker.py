@@ -81,6 +81,36 @@ def test_an_engine_that_ends_under_a_container(
     assert (exited.exit_code, exited.reason) == (1, reason)
 
 
+@pytest.mark.parametrize(
+    ("problem", "remedy"),
+    [
+        (
+            "failed to create network x: Error response from daemon: all predefined address pools "
+            "have been fully subnetted",
+            "restart the engine, remove unused networks (`docker network prune`), or use the host's"
+            " network",
+        ),
+        (
+            "Error response from daemon: pull access denied for x, repository does not exist or may"
+            " require 'docker login'",
+            "check image.uri, and that you are logged in to its registry",
+        ),
+        ("Error response from daemon: something new", None),
+    ],
+)
+def test_a_command_of_docker_that_fails_has_the_remedy_of_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, remedy: str | None
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\necho "{problem}" >&2; exit 1\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RsctlError) as caught:
+        require(["docker", "compose", "create"])
+    [finding] = caught.value.findings
+    assert (finding.message, finding.remedy) == (f"docker compose create: {problem}", remedy)
+
+
 def test_an_engine_that_does_not_have_a_folder_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,4 +137,4 @@ def test_an_engine_that_does_not_have_a_folder_of_this_machine(
     folder.rmdir()
     with pytest.raises(RsctlError) as missed:
         require(["docker", "compose", "create"])
-    assert missed.value.findings[0].remedy is None
+    assert str(missed.value.findings[0].remedy).startswith("correct the path")
