@@ -55,8 +55,10 @@ def _may_lift_limits() -> bool:
     """Not where root itself, and so a Docker engine beside us, is confined (a nested container),
     nor where the engine is a user's own, whose limits are the user's (rootless docker).
     """
+    if _has_own_engine():
+        return False
     if os.geteuid() != 0:
-        return not _has_own_engine()
+        return True
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

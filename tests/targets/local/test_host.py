@@ -73,9 +73,10 @@ NAME = "12b961af5feb3e9d39f93b2cefb9a1a944f18d02cca0cac2f04f5a982240605f"  # its
 
 
 @pytest.mark.parametrize("how", ["DOCKER_HOST", "DOCKER_CONTEXT", "currentContext"])
+@pytest.mark.parametrize("user", [1000, 0])
 @pytest.mark.parametrize(("owner", "may"), [(1000, False), (0, True)])
 def test_an_engine_of_a_user_may_not_lift_the_limit_of_locked_memory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str, owner: int, may: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str, user: int, owner: int, may: bool
 ) -> None:
     """Rootless docker: https://github.com/elastic/start-local/issues/66."""
     socket, folder = tmp_path / "docker.sock", tmp_path / "contexts" / "meta" / NAME
@@ -96,7 +97,8 @@ def test_an_engine_of_a_user_may_not_lift_the_limit_of_locked_memory(
         facts[4] = owner if path == socket else facts[4]
         return os.stat_result(facts)
 
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t000001ffffffffff\n")
     monkeypatch.setattr(Path, "stat", stat)
     assert this_host().may_lock_memory is may
 
