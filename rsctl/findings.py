@@ -111,8 +111,9 @@ class RsctlError(Exception):
 
     @property
     def summary(self) -> str:
-        """The messages in one line, for use within another message."""
-        return "; ".join(finding.message for finding in self.findings)
+        """The messages of the errors in one line, for use within another message."""
+        errors = [finding for finding in self.findings if finding.is_error]
+        return "; ".join(finding.message for finding in errors or self.findings)
 
 
 def _text(finding: Finding) -> str:

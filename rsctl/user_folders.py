@@ -23,6 +23,11 @@ def home_folder() -> Path:
     return Path("/" if found == "~" else found)
 
 
+def docker_folder() -> Path:
+    """The folder of Docker's own configuration. It may not exist."""
+    return Path(os.environ.get("DOCKER_CONFIG") or home_folder() / ".docker")
+
+
 def _chosen(variable: str) -> Path | None:
     chosen = os.environ.get(variable)
     return Path(os.path.expanduser(chosen)).absolute() if chosen else None

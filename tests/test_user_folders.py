@@ -8,8 +8,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from rsctl.images.registry.stored_logins import docker_config
-from rsctl.user_folders import configuration_folder, data_folder
+from rsctl.user_folders import configuration_folder, data_folder, docker_folder
 
 
 @pytest.mark.parametrize("chosen", [None, "", " ", "/etc/someone"])
@@ -44,4 +43,4 @@ def test_a_user_without_a_home_has_the_root_as_in_a_container(
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     assert data_folder() == Path("/.local/share/rsctl")
     assert configuration_folder() == Path("/.config/rsctl")
-    assert docker_config() == Path("/.docker")
+    assert docker_folder() == Path("/.docker")

@@ -57,6 +57,7 @@ _KNOWN = (
             {
                 *("UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"),
                 *("InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature"),
+                "InvalidToken",
             }
         ),
         summary="AWS does not recognize these credentials",

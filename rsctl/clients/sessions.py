@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.private import host_of, is_private, not_private, without_secrets
+from rsctl.clients.private import host_of, is_loopback, is_private, not_private, without_secrets
 
 if TYPE_CHECKING:
     import requests
@@ -27,7 +27,8 @@ def http_session(use_proxies: bool = True, **retries: Any) -> requests.Session:
     """A session of requests. `retries` is a Retry of urllib3; None disables retries.
 
     It raises RsctlError instead of sending anything unencrypted, except to the metadata server of a
-    cloud's machine, which has no TLS and provides credentials.
+    cloud's machine, which has no TLS and provides credentials. Neither that nor a server on this
+    machine is reached through a proxy.
     """
     import requests
     from requests.adapters import HTTPAdapter
@@ -38,6 +39,8 @@ def http_session(use_proxies: bool = True, **retries: Any) -> requests.Session:
             url = str(request.url)
             if not is_private(url) and not _asks_for_metadata(request):
                 raise not_private(f"the address is {without_secrets(url)!r}", url)
+            if is_loopback(host_of(url)) or not url.lower().startswith("https:"):
+                more["proxies"] = None  # a proxy is another machine
             return super().send(request, *args, **more)
 
     session = requests.Session()
@@ -127,6 +130,8 @@ def aws_client(session: Any, endpoints: Endpoints, service: str, **settings: Any
     url = endpoints.aws_url(service)
     made = session.client(service, endpoint_url=url, config=Config(**settings))
     _require_private(made.meta.endpoint_url)
+    if is_loopback(host_of(made.meta.endpoint_url)) and "proxies" not in settings:
+        return aws_client(session, endpoints, service, **settings, proxies={})
     return made
 
 

@@ -71,12 +71,12 @@ class Builder:
 
         Raises RsctlError if the base is not available, for the recipe's platform if it has one.
         """
-        base = find_base(self.program, recipe.base)
+        base = find_base(self.program, recipe.base, recipe.platform)
         is_pulled = recipe.dockerfile_base is None
-        if is_pulled and (base is None or not _is_for(base, recipe.platform)):
+        if is_pulled and (base is None or not base.is_for(recipe.platform)):
             self._pull(recipe, show or _ignore_event)
-            base = find_base(self.program, recipe.base)
-        if base is None or not _is_for(base, recipe.platform):
+            base = find_base(self.program, recipe.base, recipe.platform)
+        if base is None or not base.is_for(recipe.platform):
             raise _wrong_base(recipe, base)
         return base.user
 
@@ -97,13 +97,17 @@ class Builder:
             secrets,
         )
         if failure:
-            raise failure.to_error(recipe, self.program)
+            problem = failure.to_error(recipe, self.program)
+            if problem.findings[0].code == "base":
+                require_local_images(self.name, recipe.base, "image.base")
+            raise problem
 
     def _build_base(self, recipe: Recipe, base: DockerfileBase, show: Show) -> None:
         """Build the user's Dockerfile, unless the engine has its image."""
         if find_base(self.program, base.reference):
             return
-        require_local_images(self.name)
+        image = "the image built from image.dockerfile"
+        require_local_images(self.name, image, "image.dockerfile")
         argv = [*self.command, "--file", DOCKERFILE]
         argv += ["--platform", recipe.platform] if recipe.platform else []
         # The label marks it as rsctl's image, so that `prune` finds it.
@@ -218,11 +222,6 @@ def _report(event: BuildEvent, failure: FailureDetails, show: Show) -> None:
         show(event)
 
 
-def _is_for(base: BaseImage, platform: str | None) -> bool:
-    """Whether a base is for a platform; variants, such as linux/arm64/v8, are not compared."""
-    return platform is None or base.platform.split("/")[:2] == platform.split("/")[:2]
-
-
 def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
     if recipe.dockerfile_base:
         built = f"builds an image for {base.platform}" if base else "did not build an image"
@@ -238,7 +237,12 @@ def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
         if base
         else ("was pulled but no longer exists")
     )
-    remedy = f"use a base image for {recipe.platform}" if base else "try again"
+    remedy = (
+        f"use a base image for {recipe.platform}; if docker has {recipe.base} for several "
+        f"platforms, upgrade Docker to 28.1 or newer, or run `docker image rm {recipe.base}`"
+        if base
+        else "try again"
+    )
     finding = error("platform", f"{recipe.base} {has}", remedy, "image.base")
     return RsctlError(ExitCode.USAGE, finding)
 

@@ -39,8 +39,8 @@ def detect_builder(wanted: str) -> str:
     return wanted
 
 
-def require_local_images(builder: str) -> None:
-    """Raise RsctlError if a builder cannot build on images that only the engine has.
+def require_local_images(builder: str, image: str, key: str) -> None:
+    """Raise RsctlError if a builder cannot build on an image that only the engine has.
 
     buildx with another driver than `docker` works beside the engine, and knows registries only.
     """
@@ -52,14 +52,12 @@ def require_local_images(builder: str) -> None:
         name = re.search(r"^Name:\s*(\S+)", done.stdout, re.MULTILINE)
         message = (
             f"the builder {name[1] if name else 'of buildx'} has driver {found[1]}, which cannot "
-            "access the image built from image.dockerfile: that image is only in the engine"
+            f"access {image}: that image is only in the engine"
         )
         remedy = (
             "select the engine's own builder: docker buildx use default, or BUILDX_BUILDER=default"
         )
-        raise RsctlError(
-            ExitCode.ENVIRONMENT, error("builder", message, remedy, "image.dockerfile")
-        )
+        raise RsctlError(ExitCode.ENVIRONMENT, error("builder", message, remedy, key))
 
 
 def _first(docker: _Docker) -> str:

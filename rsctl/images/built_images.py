@@ -40,8 +40,8 @@ class BuiltImage(msgspec.Struct):
 
 class _InspectedBuild(msgspec.Struct):
     Id: str
-    Created: str
     Size: int
+    Created: str = ""
     RepoTags: Optional[list[str]] = None
     RepoDigests: Optional[list[str]] = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Optional
 
 import msgspec
@@ -21,14 +22,10 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 class EngineImage(msgspec.Struct, frozen=True):
-    """An image that the engine has.
-
-    `size` is in bytes, `created` a time of RFC 3339; the layers end with the newest.
-    """
+    """An image that the engine has; its size is in bytes, and the layers end with the newest."""
 
     id: str
     size: int
-    created: str
     layers: list[Layer]
 
 
@@ -37,6 +34,10 @@ class BaseImage(msgspec.Struct, frozen=True):
 
     user: str
     platform: str
+
+    def is_for(self, platform: str | None) -> bool:
+        """Whether it is for a platform; variants, such as linux/arm64/v8, are not compared."""
+        return platform is None or self.platform.split("/")[:2] == platform.split("/")[:2]
 
 
 class _Config(msgspec.Struct):
@@ -47,7 +48,6 @@ class _Inspected(msgspec.Struct):
     """The part of `image inspect` that docker and podman share."""
 
     Id: str
-    Created: str
     Size: int
     Os: str
     Architecture: str
@@ -60,23 +60,32 @@ def find_image(program: str, reference: str) -> EngineImage | None:
     if found is None:
         return None
     layers = list(_layers(program, found.Id))
-    return EngineImage(found.Id, found.Size, found.Created, layers[::-1])
+    return EngineImage(found.Id, found.Size, layers[::-1])
 
 
-def find_base(program: str, reference: str) -> BaseImage | None:
+def find_base(program: str, reference: str, platform: str | None = None) -> BaseImage | None:
     """User and platform of an image, or None if the engine has none of this name.
 
-    Raises RsctlError.
+    An engine with containerd's image store may have it for several platforms: then it is the image
+    for `platform`, if Docker can tell (since 28.1). Raises RsctlError.
     """
     found = _inspect(program, reference)
     if found is None:
         return None
+    if _base(found).is_for(platform):
+        return _base(found)
+    with suppress(RsctlError):
+        found = _inspect(program, "--platform", str(platform), reference) or found
+    return _base(found)
+
+
+def _base(found: _Inspected) -> BaseImage:
     user = (found.Config.User if found.Config else None) or ""
     return BaseImage(user, f"{found.Os}/{found.Architecture}")
 
 
-def _inspect(program: str, reference: str) -> _Inspected | None:
-    argv = [program, "image", "inspect", reference]
+def _inspect(program: str, *arguments: str) -> _Inspected | None:
+    argv = [program, "image", "inspect", *arguments]
     done = run_command(argv)
     if done.returncode == 0:
         found: list[_Inspected] = _decoded(argv, done.stdout, list[_Inspected])

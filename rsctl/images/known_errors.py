@@ -199,6 +199,13 @@ KNOWN_ERRORS = (
         "check the network and the DNS of the container engine; configure a proxy in "
         "~/.docker/config.json",
     ),
+    _environment(
+        "engine",
+        r"rpc error: code = Unavailable desc = |error during connect: .*\bEOF\b",
+        "the container engine or its builder ended during the build",
+        "run the command again; if it happens again, look for the reason in the engine's log, and "
+        "at the memory and disk of its machine",
+    ),
     _spec(
         "python-version",
         r"requires? a different Python: (\S+)",
@@ -304,7 +311,8 @@ KNOWN_ERRORS = (
     ),
     _spec(
         "context",
-        r"COPY failed: [^\n]{0,200}?stat (\S{1,200}?): file does not exist"
+        r"(?:COPY|ADD) failed: [^\n]{0,200}?stat (\S{1,200}?): file does not exist"
+        r"|(?:COPY|ADD) failed: no source files were specified()"
         r"|\"/(\S{1,200}?)\":? not found|copier: stat: \"/(\S{1,200}?)\"",
         "the build copies a file that it does not have: {names}",
         "check the path and .dockerignore; if the base image copies it by ONBUILD, use another "
@@ -316,7 +324,7 @@ KNOWN_ERRORS = (
     ),
     _environment(
         "context",
-        r"COPY failed: |failed to (?:compute|calculate) (?:cache key|checksum)"
+        r"(?:COPY|ADD) failed: |failed to (?:compute|calculate) (?:cache key|checksum)"
         r"|copier: stat: |\"/\S*\":? not found",
         "a file to copy has not reached the builder",
         "make sure that nothing changes the files while they are copied, and try again",

@@ -32,8 +32,8 @@ class BuildOutputReader(Protocol):
 class StepwiseFormat(NamedTuple):
     """How a builder that works step by step marks its steps among their output.
 
-    `step` has the groups number, total and instruction; `builder_lines` are the lines of the
-    builder itself.
+    `step` has the groups stage, stages, number, total and instruction; `builder_lines` are the
+    lines of the builder itself.
     """
 
     step: re.Pattern[str]
@@ -42,7 +42,7 @@ class StepwiseFormat(NamedTuple):
 
 
 CLASSIC = StepwiseFormat(
-    step=re.compile(r"Step (\d{1,6})/(\d{1,6}) : (.+)"),
+    step=re.compile(r"()()Step (\d{1,6})/(\d{1,6}) : (.+)"),
     cached=re.compile(r" ---> Using cache$"),
     builder_lines=re.compile(
         r" ---> (?:Running in )?[0-9a-f]{12}$"
@@ -54,10 +54,13 @@ CLASSIC = StepwiseFormat(
     ),
 )
 PODMAN = StepwiseFormat(
-    step=re.compile(r"STEP (\d{1,6})/(\d{1,6}): (.+)"),
+    step=re.compile(
+        r"(?:\[(\d{1,6})/(\d{1,6})\] )?STEP (\d{1,6})/(\d{1,6}): (.+)"  # stages count apart
+    ),
     cached=re.compile(r"--> Using cache [0-9a-f]{64}$"),
     builder_lines=re.compile(
-        r"--> [0-9a-f]{11,64}$|COMMIT \S+$|Successfully tagged \S+$|[0-9a-f]{64}$"
+        r"--> [0-9a-f]{11,64}$|(?:\[\d{1,6}/\d{1,6}\] )?COMMIT \S+$"
+        r"|Successfully tagged \S+$|[0-9a-f]{64}$"
     ),
 )
 
@@ -65,14 +68,16 @@ PODMAN = StepwiseFormat(
 class StepwiseProgress:
     """One step after the other, their output between their headings.
 
-    The output of a step can look like a heading: only a heading with the next number counts, so
-    that a step that prints headings affects the display of one step at most.
+    The output of a step can look like a heading: only a heading with the next number counts, or the
+    first of a later stage, so that a step that prints headings affects the display of one stage at
+    most.
     """
 
     def __init__(self, format: StepwiseFormat, clock: Clock = monotonic) -> None:
         self._format = format
         self._clock = clock
         self._step: BuildStep | None = None
+        self._stage = 0
         self._started = 0.0
         self._is_announced = True
         self._is_open = False
@@ -102,10 +107,15 @@ class StepwiseProgress:
         found = self._format.step.match(line)
         if not found:
             return None
-        step = BuildStep(int(found[1]), int(found[2]), one_line(found[3]))
-        before = self._step or BuildStep(0, step.total, "")
+        stage, stages = int(found[1] or 0), int(found[2] or 0)
+        step = BuildStep(int(found[3]), int(found[4]), one_line(found[5]))
+        before = self._step if stage == self._stage else None
+        before = before or BuildStep(0, step.total, "")
         is_next = (step.number, step.total) == (before.number + 1, before.total)
-        return step if is_next and step.number <= step.total else None
+        if not is_next or step.number > step.total or not self._stage <= stage <= stages:
+            return None
+        self._stage = stage
+        return step
 
     def _announce(self) -> Iterator[BuildEvent]:
         if self._step and not self._is_announced:

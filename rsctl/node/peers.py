@@ -14,6 +14,7 @@ _POLL_SECONDS = 0.2
 _SILENT_SECONDS = 3.0
 _CONNECT_SECONDS = 3.0
 _NAMES = "the names"
+_BLOCKED = "timed out"
 
 
 def wait_for_names(
@@ -23,8 +24,9 @@ def wait_for_names(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     what: str = _NAMES,
+    shown: Callable[[str], str] = str,
 ) -> None:
-    """Return when every name resolves; addresses do at once. `what` is for messages.
+    """Return when every name resolves; addresses do at once. `what` and `shown` are for messages.
 
     After a few seconds it prints to stderr which it waits for. Raises LaunchError after `limit`
     seconds.
@@ -34,10 +36,10 @@ def wait_for_names(
     while missing := [name for name in names if not resolves(name)]:
         waited = clock() - began
         if waited >= limit:
-            raise _missing(what, missing, limit)
+            raise _missing(what, list(map(shown, missing)), limit)
         if waited >= _SILENT_SECONDS and not is_reported:
             is_reported = True
-            print(f"rsctl: waiting for {what} {', '.join(missing)}", file=sys.stderr)
+            print(f"rsctl: waiting for {what} {', '.join(map(shown, missing))}", file=sys.stderr)
         sleep(min(_POLL_SECONDS, limit - waited))
         names = missing
 
@@ -51,7 +53,15 @@ def wait_for_listeners(
     LaunchError after `limit` seconds.
     """
     listening = {f"{host}:{port}": (host, port) for host, port in addresses}
-    wait_for_names(listening, limit, lambda name: _listens(listening[name]), what=what)
+    reasons: dict[str, str] = {}
+
+    def listens(name: str) -> bool:
+        reasons[name] = _why_silent(listening[name])
+        return not reasons[name]
+
+    wait_for_names(
+        listening, limit, listens, what=what, shown=lambda name: f"{name} ({reasons[name]})"
+    )
 
 
 def wait_at_barrier(
@@ -79,21 +89,32 @@ def _resolves(name: str) -> bool:
     return True
 
 
-def _listens(address: tuple[str, int]) -> bool:
+def _why_silent(address: tuple[str, int]) -> str:
+    """Why a process cannot be reached; empty if it listens."""
     try:
         socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
-    except (OSError, UnicodeError):
-        return False
-    return True
+    except TimeoutError:
+        return _BLOCKED
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    except UnicodeError:
+        return "not a name"
+    return ""
 
 
 def _missing(what: str, missing: list[str], limit: float) -> LaunchError:
     is_name = what == _NAMES
     lack = "these nodes have no address" if is_name else f"{what} do not listen"
+    remedy = (
+        "Check whether they started, and why not; a slow start needs a longer "
+        "RSCTL_RESOLVE_SECONDS."
+    )
+    if any(f"({_BLOCKED})" in each for each in missing):
+        remedy += " If they run, a firewall blocks the port: a security group must allow its own"
+        remedy += " members."
     return LaunchError(
         TEMPORARY,
         "peers-unresolved" if is_name else "peers-silent",
         f"after {limit:g} s {lack}: {', '.join(missing)}",
-        "Check whether they started, and why not; a slow start needs a longer "
-        "RSCTL_RESOLVE_SECONDS.",
+        remedy,
     )

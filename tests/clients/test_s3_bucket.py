@@ -61,6 +61,29 @@ class Body:
         self.is_closed = True
 
 
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidToken"])
+def test_a_refusal_of_head_has_the_reason_of_get(code: str) -> None:
+    """An answer to HEAD has no body: https://github.com/boto/botocore/issues/1400."""
+    first = {**OBJECT, "Range": "bytes=0-0"}
+    made, service = bucket("400", code)
+    with pytest.raises(AwsError) as refused:
+        made.digests(FOUND)
+    assert refused.value.code == code
+    assert service.calls[1:] == [
+        ("get_object", {**first, "IfMatch": ETAG, "ChecksumMode": "ENABLED"})
+    ]
+    made, service = bucket("400", code)
+    with pytest.raises(AwsError) as refused:
+        made.put("o", Upload(io.BytesIO(), 0, ""))
+    assert refused.value.code == code
+    assert service.calls[1:] == [("get_object", first)]
+    body = Body()
+    made, service = bucket("400", {"Body": body})
+    with pytest.raises(AwsError) as refused:
+        made.digests(FOUND)
+    assert (refused.value.code, body.is_closed) == ("400", True)
+
+
 @pytest.mark.parametrize(
     ("version", "condition"),
     [(None, {}), ("", {"IfNoneMatch": "*"}), ("v", {"IfMatch": "v"})],

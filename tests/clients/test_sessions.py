@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -238,6 +240,54 @@ def test_an_emulator_of_aws_is_called_as_it_is(monkeypatch: pytest.MonkeyPatch) 
         assert client.generate_presigned_url("list_buckets").startswith(f"{begin}/")
         config = client.meta.config
         assert (config.proxies, config.read_timeout) == ({} if made.is_emulator else None, 7)
+
+
+class Received(BaseHTTPRequestHandler):
+    """Answers any request with an empty list of buckets, and notes where it was sent."""
+
+    def do_GET(self) -> None:
+        server: Any = self.server
+        server.paths.append(self.path)
+        body = b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Any]]:
+    """Two servers on loopback: one that is called, and a proxy."""
+    made: list[Any] = [ThreadingHTTPServer(("127.0.0.1", 0), Received) for _ in range(2)]
+    for server in made:
+        server.paths = []
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield made
+    for server in made:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY", "ALL_PROXY"])
+def test_a_request_in_clear_goes_through_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, servers: list[Any], variable: str
+) -> None:
+    """A token for a tunnel on this machine, such as slurmrestd's, would leave it in clear."""
+    called, proxy = servers
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.server_port}")
+    url = f"http://127.0.0.1:{called.server_port}"
+    http_session().get(f"{url}/session", headers={"X-SLURM-USER-TOKEN": "secret"})
+    google_request(Endpoints())(f"{url}/google", "GET")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    endpoints = Endpoints.of_environment()
+    aws_client(aws_session(endpoints, "us-east-1"), endpoints, "s3").list_buckets()
+    assert proxy.paths == []
+    assert called.paths == ["/session", "/google", "/"]
 
 
 def test_an_endpoint_in_clear_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,13 @@ CHECK = "RUN rsctl-launch --check --transport efa --launcher torchrun"
 
 ENVIRONMENT = [
     ("Cannot connect to the Docker daemon at tcp://h. Is the docker daemon running?", "", "engine"),
+    # https://github.com/docker/buildx/issues/2064
+    (
+        "failed to receive status: rpc error: code = Unavailable desc = error reading from server: "
+        "EOF",
+        PIP,
+        "engine",
+    ),
     ("write /var/lib/docker/x: no space left on device", APT, "disk"),
     ("OSError: [Errno 28] No space left on device", PIP, "disk"),
     ("E: You don't have enough free space in /var/cache/apt/archives/.", APT, "disk"),
@@ -135,6 +142,17 @@ SPEC = [
         ".dockerignore: stat requirements.txt: file does not exist",
         "FROM onbuild:1",
         "context image.base: the build copies a file that it does not have: requirements.txt",
+    ),
+    (
+        "ADD failed: file not found in build context or excluded by .dockerignore: stat data: file "
+        "does not exist",
+        "ADD data /data/",
+        "context image.base: the build copies a file that it does not have: data",
+    ),
+    (
+        "COPY failed: no source files were specified",
+        "COPY data* /data/",
+        "context image.base: the build copies a file that it does not have",
     ),
     (
         '"/requirements.txt" not found: not found',

@@ -182,6 +182,29 @@ def test_a_builder_that_does_not_see_the_engines_images_is_refused(install: Inst
     assert len(calls(folder)) == 2
 
 
+def test_a_builder_that_does_not_see_a_base_of_the_engine_is_named(install: Install) -> None:
+    other = ("buildx inspect", "Name:          ci\nDriver:        docker-container\n", "", 0)
+    # https://github.com/docker/buildx/issues/159
+    said = (
+        "#6 [1/1] FROM docker.io/library/base:1\n"
+        "#6 ERROR: pull access denied, repository does not exist or may require authorization: "
+        "server message: insufficient_scope: authorization failed\n"
+    )
+    install(docker=[image(), other, ("buildx build", said, "", 1)])
+    with pytest.raises(RsctlError) as caught:
+        named("buildx").build(Recipe(), lambda _event: None)
+    [finding] = caught.value.findings
+    assert (finding.code, finding.path) == ("builder", "image.base")
+    assert finding.message == (
+        "the builder ci has driver docker-container, which cannot access base:1: that image is only"
+        " in the engine"
+    )
+    install(docker=[image(), LOCAL_BUILDX, ("buildx build", said, "", 1)])
+    with pytest.raises(RsctlError) as refused:
+        named("buildx").build(Recipe(), lambda _event: None)
+    assert [finding.code for finding in refused.value.findings] == ["base", "build"]
+
+
 def test_a_command_of_the_users_that_fails_is_named(install: Install) -> None:
     said = "Step 1/2 : FROM base:1\nStep 2/2 : RUN apt-get update its value\n"
     why = "E: The repository 'http://x Release' is not signed.\n"
@@ -193,6 +216,14 @@ def test_a_command_of_the_users_that_fails_is_named(install: Install) -> None:
         ("apt-key", "image.run[1]"),
         ("build", "image.run[1]"),
     ]
+
+
+def test_a_base_without_a_date_is_built_on(install: Install) -> None:
+    """Docker omits it since 25.0 (https://github.com/moby/moby/pull/47451)."""
+    found = json.loads(image(user="jo")[1])
+    del found[0]["Created"]
+    install(docker=[("image inspect", json.dumps(found), "", 0)])
+    assert named("buildx").base_user(Recipe()) == "jo"
 
 
 def test_a_base_that_names_no_user_gets_no_argument(install: Install) -> None:
@@ -232,11 +263,30 @@ def test_a_base_for_another_platform_is_pulled_and_then_refused(install: Install
         error(
             "platform",
             "base:1 is for linux/arm64, not for linux/amd64",
-            "use a base image for linux/amd64",
+            "use a base image for linux/amd64; if docker has base:1 for several platforms, upgrade "
+            "Docker to 28.1 or newer, or run `docker image rm base:1`",
             "image.base",
         ),
     )
-    assert calls(folder)[1] == "docker pull --platform linux/amd64 base:1"
+    inspect = ["docker image inspect base:1", "docker image inspect --platform linux/amd64 base:1"]
+    assert calls(folder) == [*inspect, "docker pull --platform linux/amd64 base:1", *inspect]
+
+
+def test_a_base_that_the_engine_has_for_several_platforms(install: Install) -> None:
+    """Without --platform containerd's image store shows the machine's own platform:
+    https://github.com/moby/moby/pull/47114, https://github.com/moby/moby/pull/49586."""
+    at = "image inspect --platform"
+    folder = install(
+        docker=[
+            (f"{at} linux/amd64", image(user="u")[1], "", 0),
+            image(Architecture="arm64", user="other"),
+        ]
+    )
+    assert named("buildx").base_user(Recipe(platform="linux/amd64")) == "u"
+    assert calls(folder) == [
+        "docker image inspect base:1",
+        "docker image inspect --platform linux/amd64 base:1",
+    ]
 
 
 def test_a_variant_of_a_platform_is_that_platform(install: Install) -> None:
@@ -363,7 +413,6 @@ def test_what_is_known_of_an_image(name: str, install: Install) -> None:
     assert builder.image("rsctl/job:0123") == EngineImage(
         id="sha256:1",
         size=30,
-        created="2026-01-02T03:04:05Z",
         layers=[Layer(10, ""), Layer(20, "RUN pip"), Layer(0, "/bin/sh -c #(nop) CMD")],
     )
     form = "json" if name == "podman" else "{{json .}}"

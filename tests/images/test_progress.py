@@ -135,6 +135,48 @@ def test_a_failure_in_buildkit_is_said_once(name: str) -> None:
     ]
 
 
+PODMAN_STAGES = """\
+[2/3] STEP 1/2: FROM scratch AS tools
+[2/3] STEP 2/2: COPY x /tool
+--> 51fc1e6b93a
+[3/3] STEP 1/3: FROM scratch
+[3/3] STEP 2/3: COPY --from=tools /tool /tool
+--> Using cache 51fc1e6b93a7637142d6da01b6b1d9b0e9658abbf21e994c044f7be54ca1323c
+--> 51fc1e6b93a
+[3/3] STEP 3/3: {last}"""
+
+
+def test_podman_names_the_stage_of_a_step() -> None:
+    """Of its own output; it skips a stage that is not used."""
+    problem = (
+        'Error: building at STEP "COPY missing /missing": copier: stat: "/missing": no such file'
+    )
+    failing = [*PODMAN_STAGES.format(last="COPY missing /missing").split("\n"), problem]
+    begin = [
+        "1/2 FROM scratch AS tools starts",
+        "1/2 FROM scratch AS tools 0.0 s",
+        "2/2 COPY x /tool starts",
+        "2/2 COPY x /tool 0.0 s",
+        "1/3 FROM scratch starts",
+        "1/3 FROM scratch 0.0 s",
+        "2/3 COPY --from=tools /tool /tool cached",
+    ]
+    assert read("podman", failing, failed=True) == [
+        *begin,
+        "3/3 COPY missing /missing starts",
+        f"3: {problem}",
+        "3/3 COPY missing /missing failed",
+    ]
+    printing = PODMAN_STAGES.format(last="RUN it").split("\n")
+    printed = ["[2/3] STEP 1/3: FROM x", "[3/3] STEP 2/3: RUN y", "[4/3] STEP 1/9: FROM z"]
+    assert read("podman", [*printing, *printed, "[3/3] COMMIT lookb/x:1"]) == [
+        *begin,
+        "3/3 RUN it starts",
+        *(f"3: {line}" for line in printed),
+        "3/3 RUN it 0.0 s",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "label"), [("classic", "LABEL a.b=c"), ("podman", 'LABEL "a.b"="c"')]
 )

@@ -13,6 +13,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 def own_certificate(folder: Path) -> ssl.SSLContext:
     """A server's TLS with a certificate that it has signed itself."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate_file(folder))
+    return context
+
+
+def certificate_file(folder: Path) -> Path:
+    """A new file in a folder, with a key and its own certificate of localhost."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(timezone.utc)
@@ -20,8 +27,10 @@ def own_certificate(folder: Path) -> ssl.SSLContext:
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .sign(key, hashes.SHA256())
     )
+    folder.mkdir(exist_ok=True)
     pem = folder / "server.pem"
     pem.write_bytes(
         key.private_bytes(
@@ -31,6 +40,4 @@ def own_certificate(folder: Path) -> ssl.SSLContext:
         )
         + certificate.public_bytes(serialization.Encoding.PEM)
     )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    return context
+    return pem

@@ -327,7 +327,7 @@ def test_a_worker_whose_reducers_do_not_come(job: Callable[..., Job]) -> None:
     (finding,) = node.lines("finding")
     assert (finding["code"], finding["message"]) == (
         "peers-silent",
-        f"after 0.5 s the reducers do not listen: {made.reducers[0]}:29600",
+        f"after 0.5 s the reducers do not listen: {made.reducers[0]}:29600 (Connection refused)",
     )
     assert "ran" not in node.out
 
@@ -477,7 +477,7 @@ def test_a_worker_waits_for_roles_that_end_with_it(
     node = made.start(made.workers[0], *ONCE, "echo", "ran", **more)
     assert node.wait() == 75
     (finding,) = node.lines("finding")
-    silent = ", ".join(f"{host}:{made.port - 1}" for host in servers)
+    silent = ", ".join(f"{host}:{made.port - 1} (Connection refused)" for host in servers)
     assert finding["message"] == f"after 0.5 s the roles do not listen: {silent}"
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
+from rsctl.node import peers
 from rsctl.node.errors import LaunchError
-from rsctl.node.peers import wait_for_names
+from rsctl.node.peers import wait_for_listeners, wait_for_names
 
 # The resolver refuses it at once and asks nobody: a label has 63 characters at most.
 NO_NAME = "x" * 64
@@ -59,6 +62,37 @@ def test_gives_up_at_the_limit() -> None:
         "remedy": "Check whether they started, and why not; a slow start needs a longer "
         "RSCTL_RESOLVE_SECONDS.",
     }
+
+
+def test_what_does_not_listen_has_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firewall, such as a cloud's security group, drops what it does not allow."""
+    monkeypatch.setattr(peers, "_CONNECT_SECONDS", 0.2)
+    with ExitStack() as open_sockets:
+        full = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        with suppress(TimeoutError):
+            for _ in range(9):  # Linux drops a connection that the queue has no place for
+                sock = socket.create_connection(full.getsockname(), timeout=0.2)
+                open_sockets.enter_context(sock)
+        closed = open_sockets.enter_context(socket.socket())
+        closed.bind(("127.0.0.1", 0))
+        addresses = [closed.getsockname(), full.getsockname()]
+        with pytest.raises(LaunchError) as refused:
+            wait_for_listeners(addresses, limit=0)
+        with pytest.raises(LaunchError) as closed_only:
+            wait_for_listeners(addresses[:1], limit=0)
+    silent = [f"127.0.0.1:{port}" for _, port in addresses]
+    finding = refused.value.finding()
+    assert finding["message"] == (
+        f"after 0 s the reducers do not listen: {silent[0]} (Connection refused), {silent[1]} "
+        "(timed out)"
+    )
+    usual = "Check whether they started, and why not; a slow start needs a longer "
+    usual += "RSCTL_RESOLVE_SECONDS."
+    assert finding["remedy"] == (
+        f"{usual} If they run, a firewall blocks the port: a security group must allow its own "
+        "members."
+    )
+    assert closed_only.value.finding()["remedy"] == usual
 
 
 def test_a_node_whose_peer_never_comes(launch: Callable[..., Any]) -> None:

@@ -42,12 +42,8 @@ class S3Bucket:
 
     def put(self, name: str, upload: Upload, announce: Callable[[], object] = bool) -> str:
         """See Bucket.put."""
-        try:
-            self._aws.request("s3", "head_object", {"Bucket": self._bucket, "Key": name})
-        except AwsError as problem:
-            # Of a missing bucket it says 404 too; without leave to list, it says 403 of both.
-            if problem.code not in ("404", "403"):
-                raise
+        # Of a missing bucket it says 404 too; without leave to list, it says 403 of both.
+        if self._ask("head_object", name, ("404", "403")) is None:
             announce()
             self._upload(name, upload)
         return ""
@@ -143,12 +139,17 @@ class S3Bucket:
     def _ask(
         self, operation: str, name: str, codes: tuple[str, ...], **wanted: str
     ) -> dict[str, Any] | None:
-        """The answer to a request for an object; None for an error with one of these codes."""
+        """The answer to a request for an object; None for an error with one of these codes.
+
+        Of a refusal HEAD says only 400, such as for an expired token: GET has the reason.
+        """
+        asked = {"Bucket": self._bucket, "Key": name, **wanted}
         try:
-            return self._aws.request(
-                "s3", operation, {"Bucket": self._bucket, "Key": name, **wanted}
-            )
+            return self._aws.request("s3", operation, asked)
         except AwsError as problem:
+            if operation == "head_object" and problem.code == "400":
+                first = self._aws.request("s3", "get_object", {**asked, "Range": "bytes=0-0"})
+                first["Body"].close()
             if problem.code not in codes:
                 raise
             return None

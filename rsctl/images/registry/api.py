@@ -25,6 +25,9 @@ _ACCEPT = ", ".join(
     )
 )
 
+_EXPLAINED = (400, 403, 412)
+_LONGEST_LOCATION = 200  # characters
+
 
 def find_digest(repository: ImageRepository, tag: str, login: Login | None) -> str | None:
     """The digest of the manifest that a tag names, or None if there is no such tag.
@@ -40,7 +43,9 @@ def find_digest(repository: ImageRepository, tag: str, login: Login | None) -> s
     if answer.status == 404:
         return None
     if answer.status != 200:
-        raise _refused(repository, answer.status, auth, login)
+        if answer.status in _EXPLAINED:  # an answer to HEAD has no body
+            answer = http.request("GET", url, auth, headers={"Accept": _ACCEPT})
+        raise _refused(repository, answer, auth, login)
     found = answer.headers.get("Docker-Content-Digest", "")
     return found if DIGEST.fullmatch(found) else _computed_digest(repository, url, auth, login)
 
@@ -56,14 +61,14 @@ def _computed_digest(repository: ImageRepository, url: str, auth: Any, login: Lo
     """The digest of the manifest itself, for a registry that does not send it as a header."""
     answer = http.request("GET", url, auth, headers={"Accept": _ACCEPT})
     if answer.status != 200:
-        raise _refused(repository, answer.status, auth, login)
+        raise _refused(repository, answer, auth, login)
     return f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
 
 
 def _refused(
-    repository: ImageRepository, status: int, auth: Any, login: Login | None
+    repository: ImageRepository, answer: http.Answer, auth: Any, login: Login | None
 ) -> RsctlError:
-    remedies = remedies_for(repository)
+    remedies, status = remedies_for(repository), answer.status
     if status == 401 and login is None:
         message = f"{repository.host} requires credentials, and there are none"
         return _problem(ExitCode.ENVIRONMENT, "login-missing", message, remedies.log_in)
@@ -73,10 +78,14 @@ def _refused(
         message = f"{repository.host} does not accept the credentials of {login.user!r}"
         return _problem(ExitCode.REFUSED, "login-refused", message, remedies.log_in)
     if status in (401, 403):
-        message = f"{repository.host} gives no read permission for {repository.path}"
+        message = f"{repository.host} gives no read permission for {repository.path}{answer.reason}"
         return _problem(ExitCode.REFUSED, "denied", message, remedies.ask_to_read)
+    if status == http.BUSY:
+        return http.busy(repository.host)
+    location = answer.headers.get("Location", "")[:_LONGEST_LOCATION]
     message = (
         f"{repository.host} answers with HTTP status {status} to a request for {repository.path}"
+        + (f": it leads to {location}" if location else answer.reason)
     )
     remedy = "try again later, and check the host of image.repository"
     return _problem(ExitCode.ENVIRONMENT, "registry-answer", message, remedy)

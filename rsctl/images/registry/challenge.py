@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -12,6 +13,11 @@ from rsctl.images.registry.credentials import IDENTITY_TOKEN, Login
 from rsctl.images.registry.names import FIELD, ImageRepository
 from rsctl.images.registry.remedies import remedies_for
 
+_PART = re.compile(
+    r"(?:(?P<scheme>[^\s=\"]+)(?:\s+(?!=)|$))?(?:(?P<name>[^\s=\"]+)\s*=\s*(?P<value>.*))?"
+)
+_UNQUOTED = re.compile(r'^"|"$|\\(.)')
+
 
 def authorization(repository: ImageRepository, challenge: str, login: Login | None) -> Any:
     """The `auth` for requests that answers the header `WWW-Authenticate` of a registry.
@@ -19,18 +25,29 @@ def authorization(repository: ImageRepository, challenge: str, login: Login | No
     Raises RsctlError: refused if the registry names a server without TLS, or that server refuses
     the login; environment if it does not answer.
     """
-    scheme, _, rest = challenge.partition(" ")
-    if scheme.lower() == "bearer":
-        return http.BearerAuth(_token(repository, _parameters(rest), login))
-    if scheme.lower() == "basic" and login:
+    challenges = _challenges(challenge)
+    if "bearer" in challenges:
+        return http.BearerAuth(_token(repository, challenges["bearer"], login))
+    if "basic" in challenges and login:
         return http.BasicAuth(login.basic)
     return http.no_auth
 
 
-def _parameters(text: str) -> dict[str, str]:
-    from requests.utils import parse_dict_header
+def _challenges(header: str) -> dict[str, dict[str, str]]:
+    """The parameters of each scheme that a header offers (RFC 9110, section 11.6.1)."""
+    from requests.utils import parse_list_header
 
-    return {key: value for key, value in parse_dict_header(text).items() if value}
+    found: dict[str, dict[str, str]] = {}
+    parameters: dict[str, str] = {}
+    for part in parse_list_header(header):
+        match = _PART.fullmatch(part)
+        if match is None:
+            continue
+        if match["scheme"]:
+            parameters = found.setdefault(match["scheme"].lower(), {})
+        if match["value"]:
+            parameters.setdefault(match["name"].lower(), _UNQUOTED.sub(r"\1", match["value"]))
+    return found
 
 
 def _token(repository: ImageRepository, challenged: dict[str, str], login: Login | None) -> str:
@@ -75,11 +92,14 @@ def _token_of(repository: ImageRepository, answer: http.Answer, login: Login | N
         return token
     if answer.status in (401, 403):
         who = f"the credentials of {login.user!r}" if login else "anonymous requests"
-        message = f"{repository.host} gives {who} no access to {repository.path}"
+        message = f"{repository.host} gives {who} no access to {repository.path}{answer.reason}"
         remedy = remedies_for(repository).ask_to_push if login else remedies_for(repository).log_in
         exit_code = ExitCode.REFUSED if login else ExitCode.ENVIRONMENT
         code = "denied" if login else "login-missing"
         raise RsctlError(exit_code, error(code, message, remedy, FIELD))
+    if answer.status == http.BUSY:
+        raise http.busy(repository.host)
     message = f"the login server of {repository.host} answers with HTTP status {answer.status}"
+    message += answer.reason
     remedy = "try again later"
     raise RsctlError(ExitCode.ENVIRONMENT, error("registry-answer", message, remedy, FIELD))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rsctl.clients.private import host_of, is_loopback
 from rsctl.clients.sessions import connection_problem, http_session
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.names import FIELD
+from rsctl.runs.stream.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,19 @@ LARGEST = 4 << 20
 
 _TIMEOUT = (10.0, 20.0)
 _DEADLINE = 60.0
-_RETRIED = (429, 500, 502, 503, 504)
+_LONGEST_REASON = 500  # characters
+AUTHORITIES = (
+    *("/etc/docker/certs.d", "~/.config/docker/certs.d"),
+    *("/etc/containers/certs.d", "~/.config/containers/certs.d"),
+)
+"""The folders with a folder of certificates for each registry, by its host and port."""
+
+BUSY = 429
+"""The status of an answer to one request of too many."""
+
+_RETRIED = (BUSY, 500, 502, 503, 504)
+_NO_TLS = ("WRONG_VERSION_NUMBER", "wrong version number", "record layer failure")
+"""The texts of OpenSSL for an answer in plain HTTP, by its version."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,21 @@ class Answer:
             return {}
         return found if isinstance(found, dict) else {}
 
+    @property
+    def reason(self) -> str:
+        """The server's own words about a refusal, after a colon; empty if it says nothing.
+
+        They are in `errors` (OCI distribution), `error_description` (OAuth 2), or `details` (Docker
+        Hub).
+        """
+        found = self.json()
+        errors = found.get("errors")
+        first = errors[0] if isinstance(errors, list) and errors else None
+        said = first.get("message") if isinstance(first, dict) else None
+        said = said or found.get("error_description") or found.get("details")
+        text = sanitize_line(said[:_LONGEST_REASON]).strip() if isinstance(said, str) else ""
+        return text and f": {text}"
+
 
 def request(
     method: str,
@@ -86,32 +114,56 @@ def request(
     """
     import requests
 
-    host = urlsplit(url).netloc
-    try:
-        with (
-            _session(url) as session,
-            session.request(
-                method,
-                url,
-                auth=auth,
-                headers=dict(headers or {}),
-                data=data,
-                timeout=_TIMEOUT,
-                allow_redirects=False,
-                stream=True,
-            ) as response,
-        ):
-            return Answer(response.status_code, response.headers, _read(response, host))
-    except requests.exceptions.SSLError as problem:
-        raise _certificate(host, problem) from None
-    except requests.exceptions.RequestException as problem:
-        message = f"{host} does not answer: {connection_problem(problem)}"
-        remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
-        raise _environment("registry-unreachable", message, remedy) from None
+    host, refused = urlsplit(url).netloc, None
+    for authority in _authorities(host):
+        try:
+            with (
+                _session() as session,
+                session.request(
+                    method,
+                    url,
+                    auth=auth,
+                    headers=dict(headers or {}),
+                    data=data,
+                    timeout=_TIMEOUT,
+                    allow_redirects=False,
+                    stream=True,
+                    verify=authority,
+                ) as response,
+            ):
+                return Answer(response.status_code, response.headers, _read(response, host))
+        except requests.exceptions.SSLError as problem:
+            refused = refused or _no_answer(host, problem)
+        except requests.exceptions.RequestException as problem:
+            raise _no_answer(host, problem) from None
+    raise refused or AssertionError
 
 
-def _session(url: str) -> requests.Session:
-    session = http_session(
+def _authorities(host: str) -> list[str | bool]:
+    """The usual authorities, and files with those that docker and podman trust for a registry."""
+    folders = [Path(folder).expanduser() / host for folder in AUTHORITIES]
+    return [True, *(str(file) for folder in folders for file in sorted(folder.glob("*.crt")))]
+
+
+def _no_answer(host: str, problem: Exception) -> RsctlError:
+    reason = connection_problem(problem)
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        message = f"the certificate of {host} is not trusted: {reason}"
+        remedy = (
+            "put the certificate of the authority that signed it into "
+            f"/etc/docker/certs.d/{host}/ca.crt: docker and rsctl read it there"
+        )
+        return _environment("certificate", message, remedy)
+    if any(text in reason for text in _NO_TLS):
+        remedy = "give it a certificate: rsctl uses plain HTTP only on this machine"
+        return _environment("registry-plain", f"{host} does not support TLS", remedy)
+    message = f"{host} does not answer: {reason}"
+    remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
+    return _environment("registry-unreachable", message, remedy)
+
+
+def _session() -> requests.Session:
+    return http_session(
         total=3,
         connect=1,
         read=1,
@@ -122,9 +174,6 @@ def _session(url: str) -> requests.Session:
         raise_on_status=False,
         respect_retry_after_header=False,
     )
-    # As docker does: requests to this machine do not use a proxy.
-    session.trust_env = not is_loopback(host_of(url))
-    return session
 
 
 def _read(response: requests.Response, host: str) -> bytes:
@@ -138,13 +187,10 @@ def _read(response: requests.Response, host: str) -> bytes:
     return body
 
 
-def _certificate(host: str, problem: Exception) -> RsctlError:
-    message = f"the certificate of {host} is not trusted: {connection_problem(problem)}"
-    remedy = (
-        "add the authority that signed it to this machine's certificates, to docker's "
-        f"(/etc/docker/certs.d/{host}/ca.crt) and to REQUESTS_CA_BUNDLE"
-    )
-    return _environment("certificate", message, remedy)
+def busy(host: str) -> RsctlError:
+    """The error for a registry that still answers with `BUSY` after the retries."""
+    message = f"{host} received too many requests (HTTP status {BUSY})"
+    return _environment("registry-busy", message, "try again later")
 
 
 def _environment(code: str, message: str, remedy: str) -> RsctlError:

@@ -47,7 +47,8 @@ def _known(
 
 _LOGIN_REFUSED = _known(
     "login-refused",
-    r"unauthorized|incorrect username or password|invalid username/password|failed auth",
+    r"unauthorized(?!: access to the requested|: unauthorized to| to access)"
+    r"|incorrect username or password|invalid username/password|failed auth",
     "the registry does not accept the credentials",
     "{log_in}",
 )
@@ -79,9 +80,15 @@ KNOWN_ERRORS = (
     ),
     _known(
         "quota",
-        r"quota|storage limit|limit ?exceeded|insufficient storage",
+        r"quota|storage limit|limit ?exceeded|insufficient storage|configured upper limit",
         "the registry has no storage left",
         "delete unused images from {host}, or ask for more storage",
+    ),
+    _known(
+        "layer-size",
+        r"413 request entity too large|status ?code: 413|http 413 response",
+        "a server in front of the registry does not accept a layer of this size",
+        "ask for a larger limit on requests to {host}, such as client_max_body_size of nginx",
     ),
     _known(
         "repository-missing",
@@ -115,7 +122,7 @@ KNOWN_ERRORS = (
     _LOGIN_REFUSED,
     _known(
         "denied",
-        r"denied|forbidden|status: 403|insufficient_scope",
+        r"denied|forbidden|status: 403|insufficient_scope|not authorized|unauthorized to access",
         "no permission",
         "{ask_to_push}",
     ),

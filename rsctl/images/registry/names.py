@@ -12,6 +12,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.hosts import ARTIFACT_REGISTRY, ECR, ECR_PUBLIC, GCR
 
 DOCKER_HUB = "docker.io"
+_OLD_DOCKER_HUB = "index.docker.io"
 FIELD = "image.repository"
 
 # Compiled where they are used: at import it would cost every plan 2 ms.
@@ -102,6 +103,8 @@ def parse_repository(text: str) -> ImageRepository:
     first, slash, rest = text.partition("/")
     has_host = bool(slash) and (any(c in first for c in ".:") or first == "localhost")
     host, path = (first, rest) if has_host else (DOCKER_HUB, text)
+    if host == _OLD_DOCKER_HUB:
+        host = DOCKER_HUB
     if not re.fullmatch(_HOST, host):
         raise _invalid(text, f"{host!r} is not a valid name of a registry")
     if len(text) > _LONGEST or not re.fullmatch(_PATH, path):

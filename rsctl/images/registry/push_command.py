@@ -13,7 +13,7 @@ from pathlib import Path
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import ImageRepository
-from rsctl.images.registry.stored_logins import docker_config
+from rsctl.user_folders import docker_folder
 
 _HELPER = "docker-credential-rsctl"
 _HOST = "RSCTL_LOGIN_HOST"
@@ -85,7 +85,7 @@ def _configuration(login: Login) -> dict[str, object]:
     """
     configuration: dict[str, object] = {"credHelpers": {login.host: "rsctl"}}
     with suppress(OSError, ValueError, AttributeError):
-        context = json.loads((docker_config() / "config.json").read_bytes()).get("currentContext")
+        context = json.loads((docker_folder() / "config.json").read_bytes()).get("currentContext")
         if isinstance(context, str):
             configuration["currentContext"] = context
     return configuration
@@ -93,7 +93,7 @@ def _configuration(login: Login) -> dict[str, object]:
 
 def _link_contexts(folder: Path) -> None:
     """Engines that the user has named, with their certificates, are found through a link."""
-    contexts = docker_config() / "contexts"
+    contexts = docker_folder() / "contexts"
     if contexts.is_dir():
         (folder / "contexts").symlink_to(contexts.absolute())
 
@@ -102,6 +102,8 @@ def _environment(folder: Path, login: Login, is_podman: bool) -> dict[str, str]:
     env = dict(os.environ)
     env.pop("DOCKER_AUTH_CONFIG", None)  # it would take precedence over these credentials
     if not is_podman:
+        # Docker looks for a remote engine's certificates in the folder of its configuration.
+        env["DOCKER_CERT_PATH"] = env.get("DOCKER_CERT_PATH") or str(docker_folder())
         env["DOCKER_CONFIG"] = str(folder)
     env["PATH"] = os.pathsep.join((str(folder), env.get("PATH", os.defpath)))
     env[_HOST] = login.host

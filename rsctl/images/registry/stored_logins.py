@@ -14,17 +14,12 @@ from typing import Any
 
 from rsctl.images.registry.credentials import IDENTITY_TOKEN, Login
 from rsctl.images.registry.names import DOCKER_HUB, ImageRepository
-from rsctl.user_folders import home_folder
+from rsctl.user_folders import docker_folder, home_folder
 
 _HUB_KEY = "https://index.docker.io/v1/"
 _HELPER = re.compile("[A-Za-z0-9._-]+")
 _HELPER_SECONDS = 60
 _LARGEST = 1 << 20
-
-
-def docker_config() -> Path:
-    """The folder of docker's configuration."""
-    return Path(os.environ.get("DOCKER_CONFIG") or home_folder() / ".docker")
 
 
 def stored_login(repository: ImageRepository) -> Login | None:
@@ -44,7 +39,7 @@ def _configurations() -> Iterator[dict[str, Any]]:
     runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
     home = Path(os.environ.get("XDG_CONFIG_HOME") or home_folder() / ".config")
     podman = Path(runtime) / "containers" / "auth.json"
-    yield _read(docker_config() / "config.json")
+    yield _read(docker_folder() / "config.json")
     yield _read(Path(os.environ.get("REGISTRY_AUTH_FILE") or podman))
     yield _read(home / "containers" / "auth.json")
 
@@ -71,10 +66,13 @@ def _table(config: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _from_helper(config: dict[str, Any], repository: ImageRepository) -> Login | None:
-    name = _table(config, "credHelpers").get(repository.host) or config.get("credsStore")
+    helpers = _table(config, "credHelpers")
+    key = _HUB_KEY if repository.host == DOCKER_HUB else repository.host
+    if repository.host in helpers:  # podman's name of Docker Hub is its host
+        key = repository.host
+    name = helpers.get(key) or config.get("credsStore")
     if not isinstance(name, str) or not _HELPER.fullmatch(name):
         return None
-    key = _HUB_KEY if repository.host == DOCKER_HUB else repository.host
     try:
         done = subprocess.run(
             [f"docker-credential-{name}", "get"],

@@ -41,7 +41,8 @@ CONTAINER_CAUSES = (
         "container-network",
         r"(failed to create endpoint [^\n]{1,160})|(failed to set up container "
         r"networking[^\n]{0,120}"
-        r")|(could not find an available, non-overlapping IPv4[^\n]{0,60})|(network \S{1,80} not "
+        r")|(could not find an available, non-overlapping IPv4[^\n]{0,60})"
+        r"|(all predefined address pools have been fully subnetted)|(network \S{1,80} not "
         r"found)|(netavark: [^\n]{1,120})|(failed programming external connectivity[^\n]{0,160})",
         "the container engine could not set up the container's network: {names}",
         "restart the engine, remove unused networks (`docker network prune`), or use the host's "

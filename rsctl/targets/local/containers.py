@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.commands import last_line
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.ends import Killer
 from rsctl.targets.local import docker
@@ -75,6 +76,9 @@ class ContainerBackend:
         fields = "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Error}}"
         name = container_name(self._run, replica)
         inspected = docker.run(["docker", "inspect", "--format", fields, name])
+        if inspected.returncode and "no such" not in inspected.stderr.lower():
+            reason = f"the Docker engine no longer answers: {last_line(inspected)}"
+            return ReplicaExit(exit_code or 1, reason)
         if inspected.returncode:
             command = self._ending_command(name)
             reason = _through_docker(command) or "its container no longer exists"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ ANSWER_SECONDS = 60.0
 _REQUEST = 'printf "%s\\n" "$1" > "${TMPDIR:-/tmp}/rsctl-ask-$RSCTL_REPLICA"'
 """A shell does it: where an image has rsctl and its Python differs from image to image."""
 _ASK_SECONDS = 10
+_ANY_ERROR = "start"  # the cause of each error of an engine that is otherwise unknown
+_MISSED_FOLDER = re.compile("bind source path does not exist: (/.*)")
 
 
 def compose_command() -> list[str] | None:
@@ -75,8 +78,23 @@ def require(
     if done.returncode:
         shown = _last_line(done.stderr or done.stdout) or f"exit code {done.returncode}"
         what = " ".join(argv[:4])
-        raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {shown}"))
+        raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {shown}", _remedy(shown)))
     return done.stdout
+
+
+def _remedy(problem: str) -> str | None:
+    """The remedy of a known cause; a folder of this machine may be missing on the engine's."""
+    missed = _MISSED_FOLDER.search(problem)
+    if missed and Path(missed[1]).exists():
+        return (
+            "this machine has that folder, but the Docker engine does not: use an engine on this "
+            "machine, use --target process, or set RSCTL_HOME to a folder that both have at the "
+            "same path"
+        )
+    from rsctl.runs.stream.diagnosis import causes_in  # slow to import, and rarely needed
+
+    causes = (cause for cause in causes_in([problem]) if cause.code != _ANY_ERROR)
+    return next((cause.remedy for cause in causes), None)
 
 
 def ask_containers(run: str, replicas: Iterable[str], number: int) -> list[subprocess.Popen[bytes]]:

@@ -6,9 +6,14 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
+
+from rsctl.atomic_file import read_json
 from rsctl.runs.home import home
+from rsctl.user_folders import docker_folder
 
 _CAP_SYS_RESOURCE = 24
 
@@ -47,7 +52,11 @@ def _usable_cpus() -> int:
 
 
 def _may_lift_limits() -> bool:
-    """Not where root itself, and so a Docker engine beside us, is confined (a nested container)."""
+    """Not where root itself, and so a Docker engine beside us, is confined (a nested container),
+    nor where the engine is a user's own, whose limits are the user's (rootless docker).
+    """
+    if _has_own_engine():
+        return False
     if os.geteuid() != 0:
         return True
     try:
@@ -56,6 +65,36 @@ def _may_lift_limits() -> bool:
         return True
     capabilities = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
     return not capabilities or bool(int(capabilities[1], 16) >> _CAP_SYS_RESOURCE & 1)
+
+
+def _has_own_engine() -> bool:
+    """Whether the socket of the Docker engine belongs to a user other than root."""
+    scheme, _, socket = (os.environ.get("DOCKER_HOST") or _host_of_context()).partition("://")
+    try:
+        return scheme == "unix" and Path(socket).stat().st_uid != 0
+    except OSError:
+        return False
+
+
+def _host_of_context() -> str:
+    """The engine's address in the user's Docker context; empty if it has none."""
+    configuration = read_json(docker_folder() / "config.json", _Configuration) or _Configuration()
+    name = os.environ.get("DOCKER_CONTEXT") or configuration.currentContext
+    file = docker_folder() / "contexts" / "meta" / sha256(name.encode()).hexdigest() / "meta.json"
+    context = read_json(file, _Context)
+    return context.Endpoints["docker"].Host if context and "docker" in context.Endpoints else ""
+
+
+class _Configuration(msgspec.Struct):
+    currentContext: str = ""
+
+
+class _Endpoint(msgspec.Struct):
+    Host: str = ""
+
+
+class _Context(msgspec.Struct):
+    Endpoints: dict[str, _Endpoint] = {}
 
 
 def _count_gpus(devices: Path) -> int:

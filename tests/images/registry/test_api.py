@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import socket
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -16,9 +18,9 @@ from rsctl.findings import RsctlError
 from rsctl.images.registry import http
 from rsctl.images.registry.challenge import authorization
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import parse_repository
+from rsctl.images.registry.names import ImageRepository, parse_repository
 from rsctl.images.registry.operations import find_pushed
-from tests.kit.certificates import own_certificate
+from tests.kit.certificates import certificate_file, own_certificate
 
 from .conftest import Request, StartScript, refusal
 
@@ -71,6 +73,35 @@ def test_a_token_is_fetched_with_the_password_and_used(
         "service": ["s v"],
         "scope": ["repository:a/b:pull,push"],
     }
+
+
+@pytest.mark.parametrize(
+    ("challenge", "auth"),
+    [
+        # Of nginx with SPNEGO: https://github.com/google/go-containerregistry/pull/1075
+        ('Negotiate, Basic realm="Upstream"', basic("alice", "pass")),
+        ('Negotiate YII=, BASIC realm="a, b"', basic("alice", "pass")),
+        # docker, too, prefers the token: https://github.com/siderolabs/image-factory/pull/573
+        ('Basic realm="Registry Realm", Bearer realm="{url}/token",service="s"', "Bearer t"),
+        ('Bearer realm="{url}/token", service="s", Basic realm="x"', "Bearer t"),
+        ('bearer Realm="{url}/token", Service = "s"', "Bearer t"),
+    ],
+)
+def test_a_registry_may_offer_several_ways_to_log_in(
+    serve: StartScript, challenge: str, auth: str
+) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 200, {}, b'{"token": "t"}'
+        if request.headers.get("Authorization") == auth:
+            return FOUND
+        return 401, {"WWW-Authenticate": challenge.format(url=script.url)}, b""
+
+    script = serve(answer)
+    assert find_pushed(f"{script.host}/a:v1", Login(script.host, "alice", "pass")) == DIGEST
+    if "Bearer" in auth:
+        assert parse_qs(urlsplit(script.requests[1].path).query)["service"] == ["s"]
+        assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
 
 
 @pytest.mark.parametrize(
@@ -180,6 +211,34 @@ def test_a_password_goes_to_no_server_without_tls(host: str, realm: str) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        # Harbor: https://github.com/goharbor/harbor/issues/13825
+        (
+            b'{"errors":[{"code":"PROJECTPOLICYVIOLATION","message":"current image with 86 '
+            b"vulnerabilities cannot be pulled due to configured policy in 'Prevent images with "
+            b'vulnerability severity of \\"Medium\\" or higher from running.\'"}]}',
+            ": current image with 86 vulnerabilities cannot be pulled due to configured policy in "
+            "'Prevent images with vulnerability severity of \"Medium\" or higher from running.'",
+        ),
+        (b'{"details": "incorrect username or password"}', ": incorrect username or password"),
+        (b'{"error": "x", "error_description": "the token\\u001b[31m"}', ": the token"),
+        (b'{"errors": [7]}', ""),
+        (b'{"errors": {}, "details": [], "message": ""}', ""),
+    ],
+)
+def test_a_refusal_has_the_registrys_own_reason(
+    serve: StartScript, body: bytes, reason: str
+) -> None:
+    script = serve(lambda request: (412, {}, body))
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{script.host}/a:v1", None)
+    assert refusal(refused.value)[2] == (
+        f"{script.host} answers with HTTP status 412 to a request for a{reason}"
+    )
+
+
 def test_no_redirect_is_followed(serve: StartScript) -> None:
     elsewhere = serve(lambda request: FOUND)
     script = serve(lambda request: (307, {"Location": f"{elsewhere.url}/v2/"}, b""))
@@ -187,7 +246,8 @@ def test_no_redirect_is_followed(serve: StartScript) -> None:
         find_pushed(f"{script.host}/a:v1", None)
     assert refusal(refused.value)[:3] == (
         *("ENVIRONMENT", "registry-answer"),
-        f"{script.host} answers with HTTP status 307 to a request for a",
+        f"{script.host} answers with HTTP status 307 to a request for a: it leads to "
+        f"{elsewhere.url}/v2/",
     )
     assert elsewhere.requests == []
 
@@ -209,6 +269,22 @@ def test_a_busy_registry_is_asked_again(serve: StartScript) -> None:
     script = serve(lambda request: answers.pop() if answers else FOUND)
     assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
     assert len(script.requests) == 3
+
+
+def test_a_registry_that_stays_busy(serve: StartScript) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 429, {"Retry-After": "60"}, b""
+        return 401, {"WWW-Authenticate": f'Bearer realm="{script.url}/token"'}, b""
+
+    script, busy = serve(answer), serve(lambda request: (429, {}, b""))
+    for host in (script.host, busy.host):
+        with pytest.raises(RsctlError) as refused:
+            find_pushed(f"{host}/a:v1", None)
+        assert refusal(refused.value)[:3] == (
+            *("ENVIRONMENT", "registry-busy"),
+            f"{host} received too many requests (HTTP status 429)",
+        )
 
 
 def test_a_broken_registry_is_said(serve: StartScript) -> None:
@@ -245,14 +321,75 @@ def test_a_log_in_server_that_talks_nonsense(serve: StartScript, body: bytes) ->
     assert refusal(refused.value)[:2] == ("ENVIRONMENT", "registry-answer")
 
 
-def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+@pytest.fixture
+def private_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The host of a registry with a certificate that only `tmp_path / "server.pem"` makes trusted,
+    where Docker looks for authorities in `tmp_path / "certs.d"`.
+    """
+
+    class Found(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(200)
+            self.send_header("Docker-Content-Digest", DIGEST)
+            self.end_headers()
+
+    monkeypatch.setattr(http, "AUTHORITIES", (str(tmp_path / "certs.d"),))
+    # Of this machine's registries docker expects no TLS.
+    monkeypatch.setattr(ImageRepository, "is_loopback", False)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Found)
     server.socket = own_certificate(tmp_path).wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    with server, pytest.raises(RsctlError) as refused:
-        http.request("GET", f"https://localhost:{server.server_port}/v2/")
-    server.shutdown()
+    with server:
+        yield f"localhost:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_certificate_that_nobody_knows(private_registry: str) -> None:
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{private_registry}/a:v1", None)
     exit_code, code, message, remedy = refusal(refused.value)
     assert (exit_code, code) == ("ENVIRONMENT", "certificate")
-    assert message.startswith(f"the certificate of localhost:{server.server_port} is not trusted")
-    assert f"/etc/docker/certs.d/localhost:{server.server_port}/ca.crt" in remedy
+    assert message.startswith(f"the certificate of {private_registry} is not trusted: ")
+    assert f"/etc/docker/certs.d/{private_registry}/ca.crt" in remedy
+
+
+def test_an_authority_that_docker_knows_for_a_registry(
+    private_registry: str, tmp_path: Path
+) -> None:
+    """https://docs.docker.com/engine/security/certificates/"""
+    folder = tmp_path / "certs.d" / private_registry
+    folder.mkdir(parents=True)
+    (folder / "another.crt").write_bytes(certificate_file(tmp_path / "another").read_bytes())
+    (folder / "broken.crt").write_text("not a certificate")
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{private_registry}/a:v1", None)
+    assert refusal(refused.value)[1] == "certificate"
+    (folder / "ca.crt").write_bytes((tmp_path / "server.pem").read_bytes())
+    assert find_pushed(f"{private_registry}/a:v1", None) == DIGEST
+
+
+def test_a_registry_without_tls(serve: StartScript) -> None:
+    plain = serve(lambda request: FOUND).host.partition(":")[2]
+    with pytest.raises(RsctlError) as refused:
+        http.request("GET", f"https://localhost:{plain}/v2/")
+    assert refusal(refused.value)[:3] == (
+        *("ENVIRONMENT", "registry-plain"),
+        f"localhost:{plain} does not support TLS",
+    )
+
+
+def test_a_server_that_ends_the_handshake() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def hang_up() -> None:
+            for _ in range(2):
+                with server.accept()[0] as connection:
+                    connection.recv(1 << 16)
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        with pytest.raises(RsctlError) as refused:
+            http.request("GET", f"https://localhost:{port}/v2/")
+    exit_code, code, message, _ = refusal(refused.value)
+    assert (exit_code, code) == ("ENVIRONMENT", "registry-unreachable")
+    assert message.startswith(f"localhost:{port} does not answer: ")

@@ -28,6 +28,11 @@ KNOWN = {
         "unauthorized: incorrect username or password",
     ],
     ("REFUSED", "denied"): [
+        # Quay: https://github.com/operator-framework/operator-sdk/issues/1337
+        "unauthorized: access to the requested resource is not authorized",
+        # Harbor: https://github.com/goharbor/harbor/issues/13973
+        "unauthorized: unauthorized to access repository: yinw/hello-world, action: pull: "
+        "unauthorized to access repository: yinw/hello-world, action: pull",
         "denied: requested access to the resource is denied",
         "denied: User: arn:aws:iam::1:user/a is not authorized to perform: ecr:InitiateLayerUpload",
         'denied: Permission "artifactregistry.repositories.uploadArtifacts" denied on '
@@ -49,6 +54,17 @@ KNOWN = {
     ],
     ("REFUSED", "quota"): [
         "denied: Quota exceeded for storage",
+        # Harbor: https://github.com/goharbor/harbor/issues/17390
+        "denied: adding 29.0 MiB of storage resource, which when updated to current usage of 152.4 "
+        "MiB will exceed the configured upper limit of 10.0 MiB.",
+    ],
+    ("REFUSED", "layer-size"): [
+        # https://github.com/goharbor/harbor/issues/15823, docker/build-push-action/issues/634, and
+        # pulp/pulp-operator/issues/330 of podman
+        "error parsing HTTP 413 response body: invalid character '<' looking for beginning of "
+        'value: "<html>\\r\\n<head><title>413 Request Entity Too Large</title></head>"',
+        "failed to copy: unexpected status: 413 Request Entity Too Large",
+        "Error: writing blob: uploading layer chunked: StatusCode: 413, <html>",
     ],
     ("ENVIRONMENT", "certificate"): [
         'Get "https://h/v2/": tls: failed to verify certificate: x509: certificate signed'

@@ -32,6 +32,8 @@ GOOGLE = "us-docker.pkg.dev/my-project/train/bert"
         ("Registry.Example.com/a__b/c-d.e", "registry.example.com", "a__b/c-d.e"),
         ("user/image", "docker.io", "user/image"),
         ("image", "docker.io", "image"),
+        ("index.docker.io/user/image", "docker.io", "user/image"),
+        ("a/b", "docker.io", "a/b"),
     ],
 )
 def test_a_repository_is_read_as_docker_reads_it(text: str, host: str, path: str) -> None:

@@ -90,6 +90,24 @@ def test_a_folder_in_which_no_program_runs(
     )
 
 
+@pytest.mark.parametrize("named", [None, "/certificates"])
+def test_the_certificates_for_a_remote_engine_stay_where_docker_looks(
+    registry: Script,
+    bare_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    named: str | None,
+) -> None:
+    """Docker's default is the folder of its configuration, which a push replaces."""
+    monkeypatch.delenv("DOCKER_CERT_PATH", raising=False)
+    if named:
+        monkeypatch.setenv("DOCKER_CERT_PATH", named)
+    docker = program(tmp_path, f'echo "$DOCKER_CERT_PATH"; echo v1: digest: {DIGEST} size: 528')
+    said: list[str] = []
+    push(docker, f"{registry.host}/a:v1", Login(registry.host, "alice", "x"), said.append)
+    assert said[0] == (named or str(bare_home / ".docker"))
+
+
 @pytest.mark.parametrize("shown", ['a"b', 'a\\"b', "YWxpY2U6YSJi"], ids=["text", "json", "basic"])
 def test_a_secret_is_hidden_in_each_form(shown: str) -> None:
     assert Login("host", "alice", 'a"b').hide(f"with {shown} once") == "with *** once"

@@ -79,6 +79,18 @@ def test_a_helper_is_asked_by_dockers_protocol(
     assert stored_login(PLACE) == Login(HOST, HOST, "s")
 
 
+@pytest.mark.parametrize("key", ["https://index.docker.io/v1/", "docker.io"])
+def test_a_helper_for_docker_hub_has_dockers_or_podmans_name_of_it(
+    bare_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    answer = """echo '{"Username": "'$host'", "Secret": "s"}'"""
+    helper(tmp_path, "hub", answer, monkeypatch)
+    helper(tmp_path, "others", "exit 1", monkeypatch)
+    config = {"credHelpers": {key: "hub"}, "credsStore": "others"}
+    write(bare_home / ".docker" / "config.json", config)
+    assert stored_login(parse_repository("team/bert")) == Login("docker.io", key, "s")
+
+
 @pytest.mark.parametrize("body", ["exit 1", "echo nonsense", "echo '[]'", "echo '{}'"])
 def test_a_helper_that_knows_nothing(
     bare_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str

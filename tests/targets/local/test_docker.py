@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import Finding, error
-from rsctl.targets.local.docker import missing
+from rsctl.findings import Finding, RsctlError, error
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.targets.local.containers import ContainerBackend
+from rsctl.targets.local.docker import missing, require
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,87 @@ def test_what_is_missing_for_containers(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert missing() == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        ("Error: No such object: rsctl-r-worker-0", "its container no longer exists"),
+        (
+            "Cannot connect to the Docker daemon at unix:///run/docker.sock. Is it running?",
+            "the Docker engine no longer answers: Cannot connect to the Docker daemon at "
+            "unix:///run/docker.sock. Is it running?",
+        ),
+    ],
+)
+def test_an_engine_that_ends_under_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, reason: str
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho '{problem}' >&2; exit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    description = RunDescription(
+        run="r", target="compose", request={"compose": {}}, replicas=["worker-0"]
+    )
+    exited = ContainerBackend(RunFolder("r"), description, {}).exit_of("worker-0", 1)
+    assert (exited.exit_code, exited.reason) == (1, reason)
+
+
+@pytest.mark.parametrize(
+    ("problem", "remedy"),
+    [
+        (
+            "failed to create network x: Error response from daemon: all predefined address pools "
+            "have been fully subnetted",
+            "restart the engine, remove unused networks (`docker network prune`), or use the host's"
+            " network",
+        ),
+        (
+            "Error response from daemon: pull access denied for x, repository does not exist or may"
+            " require 'docker login'",
+            "check image.uri, and that you are logged in to its registry",
+        ),
+        ("Error response from daemon: something new", None),
+    ],
+)
+def test_a_command_of_docker_that_fails_has_the_remedy_of_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, remedy: str | None
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\necho "{problem}" >&2; exit 1\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RsctlError) as caught:
+        require(["docker", "compose", "create"])
+    [finding] = caught.value.findings
+    assert (finding.message, finding.remedy) == (f"docker compose create: {problem}", remedy)
+
+
+def test_an_engine_that_does_not_have_a_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on another machine (DOCKER_HOST), or in another container of a CI job."""
+    folder = tmp_path / "runs" / "a b"
+    folder.mkdir(parents=True)
+    problem = (
+        'Error response from daemon: invalid mount config for type "bind": bind source path does '
+        f"not exist: {folder}"
+    )
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho '{problem}' >&2; exit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RsctlError) as caught:
+        require(["docker", "compose", "create"])
+    [finding] = caught.value.findings
+    assert finding.message == f"docker compose create: {problem}"
+    assert finding.remedy == (
+        "this machine has that folder, but the Docker engine does not: use an engine on this "
+        "machine, use --target process, or set RSCTL_HOME to a folder that both have at the same "
+        "path"
+    )
+    folder.rmdir()
+    with pytest.raises(RsctlError) as missed:
+        require(["docker", "compose", "create"])
+    assert str(missed.value.findings[0].remedy).startswith("correct the path")

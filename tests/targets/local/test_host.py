@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -60,3 +61,60 @@ def test_root_in_a_container_may_not_lift_the_limit_of_locked_memory(
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(Path, "read_text", read)
     assert this_host().may_lock_memory is may
+
+
+# As `docker context create` writes it for dockerd-rootless-setuptool.sh.
+CONTEXT = {
+    "Name": "rootless",
+    "Metadata": {"Description": "Rootless mode"},
+    "Endpoints": {"docker": {"Host": "unix://SOCKET", "SkipTLSVerify": False}},
+}
+NAME = "12b961af5feb3e9d39f93b2cefb9a1a944f18d02cca0cac2f04f5a982240605f"  # its SHA-256
+
+
+@pytest.mark.parametrize("how", ["DOCKER_HOST", "DOCKER_CONTEXT", "currentContext"])
+@pytest.mark.parametrize("user", [1000, 0])
+@pytest.mark.parametrize(("owner", "may"), [(1000, False), (0, True)])
+def test_an_engine_of_a_user_may_not_lift_the_limit_of_locked_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str, user: int, owner: int, may: bool
+) -> None:
+    """Rootless docker: https://github.com/elastic/start-local/issues/66."""
+    socket, folder = tmp_path / "docker.sock", tmp_path / "contexts" / "meta" / NAME
+    socket.touch()
+    folder.mkdir(parents=True)
+    (folder / "meta.json").write_text(json.dumps(CONTEXT).replace("SOCKET", str(socket)))
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    if how == "currentContext":
+        (tmp_path / "config.json").write_text(json.dumps({"currentContext": "rootless"}))
+    else:
+        monkeypatch.setenv(how, "rootless" if how == "DOCKER_CONTEXT" else f"unix://{socket}")
+    found = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        facts = list(found(path, **options))
+        facts[4] = owner if path == socket else facts[4]
+        return os.stat_result(facts)
+
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t000001ffffffffff\n")
+    monkeypatch.setattr(Path, "stat", stat)
+    assert this_host().may_lock_memory is may
+
+
+@pytest.mark.parametrize(
+    "configuration", [None, "[]", "{", '{"currentContext": 7}', '{"currentContext": "../x"}']
+)
+def test_an_engine_that_no_context_names_is_the_machines_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, configuration: str | None
+) -> None:
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    if configuration is not None:
+        (tmp_path / "config.json").write_text(configuration)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert this_host().may_lock_memory
+    monkeypatch.setenv("DOCKER_HOST", "ssh://user@node")
+    assert this_host().may_lock_memory
