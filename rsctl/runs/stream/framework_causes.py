@@ -86,7 +86,8 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "checkpoint-mismatch",
-        r"torch\.Size\(\[0\]\) from checkpoint",
+        r"torch\.Size\(\[0\]\) from checkpoint"
+        r"|loaded_weight[\s\S]{0,600}?exceeds dimension size \(0\)",
         "the checkpoint has empty weights: its ranks saved sharded parameters without gathering "
         "them",
         "save whole weights: for DeepSpeed ZeRO-3 stage3_gather_16bit_weights_on_model_save, or "

@@ -62,9 +62,10 @@ SCRIPT_CAUSES = (
         r"([^\n]{1,100})|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"
         r"|BackendCompilerFailed: backend='(\w{1,30})' raised"
         r"|BackendCompilerFailed: (?!backend=')([^\n]{1,160})"
-        r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException|TorchRuntimeError): "
-        r"([^\n]{1,160})|torch\._dynamo\.exc\.((?!BackendCompilerFailed)\w{1,60}(?:: [^\n]{1,12"
-        r"0})?)",
+        r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException): "
+        r"([^\n]{1,160})"
+        r"|torch\._dynamo\.exc\.((?!BackendCompilerFailed|TorchRuntimeError)\w{1,60}"
+        r"(?:: [^\n]{1,120})?)",
         "torch.compile or Triton could not compile a part of the model: {names}",
         "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest "
         "works; install the Triton that belongs to torch, and compilers for C and C++ (image.apt: "
