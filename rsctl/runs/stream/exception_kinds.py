@@ -164,8 +164,9 @@ EXCEPTION_KINDS = (
         r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
         r"(?:samples|examples|images|files|data)\b))",
         "a list or a count is empty, or shorter than the code expects",
-        "look for a data set, shard or folder without content: a wrong path, a filter, fewer "
-        "samples than ranks x batch size, or fewer GPUs than the script counts on",
+        "look for a data set, shard, folder or sample without content: a wrong path, a filter, an "
+        "image without boxes, fewer samples than ranks x batch size, or fewer GPUs than the script "
+        "counts on",
     ),
     cause(
         "batch-size",

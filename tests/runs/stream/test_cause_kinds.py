@@ -89,6 +89,13 @@ def test_a_failure_of_nccl_without_its_warnings_has_the_remedy_of_its_kind(
     assert "NCCL_DEBUG=INFO" in (cause.remedy or "")
 
 
+def test_a_fatal_error_of_a_script_is_not_one_of_the_container_engine() -> None:
+    [cause] = known_causes(["FATAL: training failed, see the log of the trainer"], 1, None)
+    assert cause.code == "error"
+    [cause] = known_causes(["FATAL:   container creation failed: mount error"], 1, None)
+    assert cause.code == "container-start"
+
+
 @pytest.mark.parametrize("line", ["bash: srun: command not found", "train.sh: 1: srun: not found"])
 def test_a_script_for_slurm_is_told_to_start_without_it(line: str) -> None:
     [cause] = known_causes([line], 127, None)
