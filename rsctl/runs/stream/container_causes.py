@@ -189,7 +189,7 @@ CONTAINER_CAUSES = (
         r"(?![\s\S]{0,600}(?:failed to execute: |Command not found: nvidia))"
         r"|(?:pyxis|enroot)[^\n]{0,60}\[ERROR\] ([^\n]{1,160})"
         r"|error: pyxis: (couldn't (?!start)[^\n]{1,160})"
-        r"|(?<!modprobe: )FATAL:\s{1,4}(?!stat )([^\n]{1,400})",
+        r"|(?<!modprobe: )FATAL: {2,4}(?!stat )([^\n]{1,400})",
         "the node could not start the container: {names}",
         "see the lines of enroot or apptainer above: a hook of the node, an image that cannot be "
         "pulled or unpacked, a full disk (ENROOT_CACHE_PATH), or a mount that does not exist",

@@ -99,8 +99,9 @@ REPORT_CAUSES = (
         "script-failed",
         rf"{_BEFORE_CODE}((?!(?:2[6-9]|[3-9]\d)\d\b|0\b|15\b|143\b|130\b|129\b)\d{{1,3}})\b"
         r"|returned (?:a )?non-zero(?: exit status)? ?((?!143\b)\d{0,3})"
-        r"|1 process returned\s{1,3}a non-zero exit code()|failed with a non-zero exit code()",
-        "a launcher says only that a process failed, with exit code: {names}",
+        r"|1 process returned\s{1,3}a non-zero exit code()|failed with a non-zero exit code()"
+        r"|failed to run torchrun ()|conda\.cli\.main_run[^\n]{0,300} failed()",
+        "a launcher says only that a process failed, by its exit code: {names}",
         "see that process's own error: above, in the logs of the other replicas, or in its error "
         "file; with torchrun, `record` of torch.distributed.elastic.multiprocessing.errors on the "
         "script's main function brings its traceback",

@@ -60,11 +60,14 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "wrapped-model",
-        r"^AttributeError: '\w{0,20}(?:DataParallel|FullyShardedDataParallel|DeepSpeedEngine"
-        r"|OptimizedModule)' object has no attribute",
-        "the script uses a part of the model on its wrapper for several GPUs",
-        "use it on the model inside: model.module, model._orig_mod of torch.compile, or "
-        "accelerator.unwrap_model(model)",
+        r"^AttributeError: '\w{0,20}(?:DataParallel|FullyShardedDataParallel"
+        r"|DeepSpeed(?:Engine|DataLoader)|OptimizedModule|Accelerated(?:Optimizer|Scheduler)"
+        r"|DataLoader(?:Shard|Dispatcher))' object has no attribute",
+        "the script uses a part of the model, optimizer or data loader on its wrapper for several "
+        "GPUs",
+        "use it on the object inside: model.module, model._orig_mod of torch.compile, "
+        "accelerator.unwrap_model(model), optimizer.optimizer, or the loader as it was before the "
+        "wrapper",
     ),
     cause(
         "wrapped-model",
@@ -156,12 +159,14 @@ EXCEPTION_KINDS = (
         r"|assert len\([^\n]{1,60}\) (?:> 0|>= 1|!= 0)|n_samples=0|n_sample <= 0|with 0 sample"
         r"|size 0$|\b(?:0|zero)[ -]length|length (?:of |is |= ?)?(?:0|zero)\b"
         r"|at least one array to|zero-size array"
+        r"|does not have an identity"
         r"|No columns to parse"
         r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
         r"(?:samples|examples|images|files|data)\b))",
         "a list or a count is empty, or shorter than the code expects",
-        "look for a data set, shard or folder without content: a wrong path, a filter, fewer "
-        "samples than ranks x batch size, or fewer GPUs than the script counts on",
+        "look for a data set, shard, folder or sample without content: a wrong path, a filter, an "
+        "image without boxes, fewer samples than ranks x batch size, or fewer GPUs than the script "
+        "counts on",
     ),
     cause(
         "batch-size",

@@ -98,7 +98,7 @@ _NO_ERROR_LINE = re.compile(
     r"|^\[?W\d{0,4}[ \]]|exit(?:ed|s)? ?(?:with|code)|exitcode"
     r"|dependency resolver does not|TrainingFailedError|RayTaskError\.as_|Trials did not complete"
     r"|restarting failed container|coredump_hook|crash data gathering"
-    r"|Error executing job with overrides"
+    r"|Error executing job with overrides|failed to run torchrun|conda\.cli\.main_run"
     r"|return(?:ed)? (?:code|non-zero)|(?:slurmstepd|srun): |make(?:\[\d{1,3}\])?: \*\*\*"
     r"|, defaulting to|not a git repository|cannot set terminal process|elastic/"
     r"|\b(?:0|no|without) errors?\b"

@@ -86,7 +86,8 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "checkpoint-mismatch",
-        r"torch\.Size\(\[0\]\) from checkpoint",
+        r"torch\.Size\(\[0\]\) from checkpoint"
+        r"|loaded_weight[\s\S]{0,600}?exceeds dimension size \(0\)",
         "the checkpoint has empty weights: its ranks saved sharded parameters without gathering "
         "them",
         "save whole weights: for DeepSpeed ZeRO-3 stage3_gather_16bit_weights_on_model_save, or "
@@ -313,7 +314,8 @@ FRAMEWORK_CAUSES = (
     cause(
         "loss-scale",
         r"loss scale already at minimum|Minimum loss scale reached"
-        r"|Attempting to unscale FP16 gradients",
+        r"|Attempting to unscale FP16 gradients"
+        r"|reducing loss scale to 0\.0\b",
         "the gradients of a training in fp16 overflow, or its weights are in fp16 themselves",
         "use bf16, a smaller learning rate or clipped gradients, and keep the weights in fp32",
     ),
@@ -367,14 +369,28 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "start-method",
-        r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
-        r"|before the\s{1,40}current process has finished its bootstrapping phase"
-        r"|[Cc]an't (?:pickle|get) (?:local object|<|\w{1,40} objects)|cannot be pickled"
+        r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized",
+        "a process was forked after CUDA had been used, which CUDA does not allow",
+        "use no CUDA in data sets and before the processes start, or the start method spawn "
+        "(DataLoader: multiprocessing_context='spawn')",
+    ),
+    cause(
+        "start-method",
+        r"before the\s{1,40}current process has finished its bootstrapping phase",
+        "a started process runs the script from its beginning, and so starts processes itself",
+        "start them, and all else that only the first process does, below "
+        "`if __name__ == '__main__':`",
+    ),
+    cause(
+        "start-method",
+        r"[Cc]an't (?:pickle|get) (?:local object '?([^'\n]{1,120})|<([^>\n]{1,120})"
+        r"|(\w{1,40}) objects)|(?:^|[\s.])(\w{1,60}) cannot be pickled"
         r"|[Cc]annot pickle '([^'\n]{1,80})' object",
-        "a process of Python could not be started with the state that it needs: {names}",
-        "use no CUDA in data sets, or the start method spawn; give processes only objects that "
-        "pickle can copy; start them below `if __name__ == '__main__':`; to copy or save a model, "
-        "use its state_dict()",
+        "an object that a started process needs cannot be copied with pickle: {names}",
+        "define functions and classes at the top of a module, not inside a function and without "
+        "lambda; let each process make its own locks, files and connections; without processes: "
+        "num_workers=0, Lightning's ddp in place of ddp_spawn; to copy or save a model, use its "
+        "state_dict()",
     ),
     cause(
         "start-method",
@@ -472,11 +488,23 @@ FRAMEWORK_CAUSES = (
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "
         r"address"
-        r"|[Ee]xpected \d{1,5} threads to join the rendezvous",
+        r"|[Ee]xpected \d{1,5} threads to join the rendezvous"
+        r"|Collective ops is aborted by: (?!Error invoking NCCL)",
         "TensorFlow or JAX waited in vain for another task of the job",
         "see the logs of the other replicas for the first failure; all tasks must start, reach "
         "each "
         "other's addresses (TF_CONFIG, the coordinator) and run the same operations",
+    ),
+    cause(
+        "launcher",
+        r"(jax\.distributed\.initialize\(\) must be called before[^\n]{0,80})"
+        r"|Error: (coordinator_address should be defined|Number of processes must be defined"
+        r"|The process id of the current process must be defined)"
+        r"|OCDBT database[^\n]{0,400}?(Configuration mismatch on \w{1,20})",
+        "JAX's processes do not know of each other: {names}",
+        "call jax.distributed.initialize with the chief's address, the number of processes and the "
+        "number of this one, as the first call of JAX in each process; without it each counts as "
+        "process 0, and all write the same checkpoint",
     ),
     cause(
         "jax-peer",

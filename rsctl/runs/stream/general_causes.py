@@ -338,6 +338,14 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     *GENERAL_CLUSTER_CAUSES,
     cause(
+        "library",
+        r"(MKL_THREADING_LAYER=\w{1,12} is incompatible with \S{1,60})"
+        r"|OMP: Error #15: (Initializing [^\n]{1,100})",
+        "two libraries of OpenMP are loaded in one process: {names}",
+        "set MKL_THREADING_LAYER=GNU in run.env, or import numpy before torch; install numpy, MKL "
+        "and torch from one source, pip or conda; KMP_DUPLICATE_LIB_OK=TRUE is a last resort",
+    ),
+    cause(
         "system-call",
         r"OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"
         r"|Io) ?[Ee]rror: ([^\n]{1,100}\(os error \d{1,4}\))",

@@ -13,6 +13,18 @@ def _numbered(numbers: str) -> str:
     return rf"|cuda runtime error \((?:{numbers})\)"
 
 
+_CALL_OF_NCCL = r"(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?"
+
+
+def _of_nccl(kind: str) -> str:
+    """An error of this kind as torch and other frameworks write NCCL's."""
+    unhandled = f"unhandled {kind} error"
+    return (
+        rf"(?:\bnccl[A-Z]\w{{1,40}} failed: |NCCL: |{_CALL_OF_NCCL}){unhandled}"
+        rf"|{unhandled}\s{{1,40}}nccl[A-Z]\w{{1,30}}\("
+    )
+
+
 _HARDWARE = r"(?:38|4[68]|5[4678]|6[0-4]|74|79|9[245]|1(?:10|19|2[01]|36|4[03-9]|5[046]|60))"
 """Xid numbers of a GPU, its firmware, its memory or its links, by NVIDIA's list."""
 
@@ -229,7 +241,7 @@ GPU_USE_CAUSES = (
         r"|Invalid device ordinal value|Duplicate GPU detected|But your machine only has: \["
         r"|AssertionError: Invalid device id"
         r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
-        r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
+        r"|number of (?:tasks per node|nodes) configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
     ),
@@ -266,8 +278,7 @@ GPU_USE_CAUSES = (
     ),
     cause(
         NCCL,
-        r"ncclInvalidUsage|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?invalid "
-        r"(?:usage|argument)",
+        rf"ncclInvalidUsage|{_CALL_OF_NCCL}invalid (?:usage|argument)",
         "NCCL refuses a call, or how the ranks are set up",
         "start as many processes as the world size says, each with a rank and a GPU of its own "
         "(torch.cuda.set_device with LOCAL_RANK before the first collective); see the lines with "
@@ -275,17 +286,28 @@ GPU_USE_CAUSES = (
     ),
     cause(
         NCCL,
-        r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError"
-        r"|\bnccl[A-Z]\w{1,40} failed: unhandled \w+ error"
-        r"|unhandled \w{4,8} error\s{1,40}nccl[A-Z]\w{1,30}\("
-        r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"
-        r"|internal error"
-        r"|invalid (?:usage"
-        r"|argument))",
+        rf"ncclUnhandledCudaError|{_of_nccl('(?:cuda|hip)')}",
+        "a call of CUDA failed inside NCCL",
+        "let each rank use a GPU of its own, with free memory and without other processes "
+        "(`nvidia-smi`); NCCL_DEBUG=INFO in run.env shows the call that failed, in the lines with "
+        "NCCL WARN; torch's CUDA must support the GPU and its driver",
+    ),
+    cause(
+        NCCL,
+        rf"ncclSystemError|{_of_nccl('system')}",
+        "a call of the operating system failed inside NCCL",
+        "see the logs of all replicas for an earlier failure, as a rank that ends closes its "
+        "connections; if there is none, set NCCL_SOCKET_IFNAME in run.env to the nodes' common "
+        "interface, and raise the container's memory (/dev/shm); NCCL_DEBUG=INFO shows the call "
+        "that failed, in the lines with NCCL WARN",
+    ),
+    cause(
+        NCCL,
+        rf"ncclInternalError|{_of_nccl('[a-z]{1,20}')}|{_CALL_OF_NCCL}internal error",
         "NCCL failed",
-        "see the lines with NCCL WARN (NCCL_DEBUG=INFO in run.env shows more): a system error is "
-        "the network between the nodes, shared memory or a lost rank; an unhandled CUDA error is "
-        "the GPU or its driver; invalid usage is the script",
+        "NCCL_DEBUG=INFO in run.env shows the reason, in the lines with NCCL WARN; see the logs of "
+        "all replicas for an earlier failure; give each rank a GPU of its own, and let pip install "
+        "NCCL with torch",
     ),
     cause(
         "cpu-torch",

@@ -170,6 +170,16 @@ MPI_CAUSES = (
     ),
     cause(
         "ray-worker",
+        r"(?:\.serialized_exception\)|Failed to unpickle serialized exception)\n"
+        r"(?:[ ~^]{1,99}\n)?[^\n]{0,60}Error: "
+        r"(?:\w{1,60}\.)?(\w{1,60})\.__init__\(\)|Failed to unpickle serialized exception",
+        "a worker of Ray raised an exception that cannot be sent to the driver: {names}",
+        "see the log of that worker for its text (/tmp/ray/session_latest/logs); catch it there "
+        "and raise RuntimeError(str(error)); those of HTTP clients come from a server or API that "
+        "refused a request",
+    ),
+    cause(
+        "ray-worker",
         r"(RayActorError|ActorDiedError|WorkerCrashedError|NodeDiedError|LocalRayletDiedError"
         r"|OwnerDiedError)\b|The (actor died) unexpectedly before"
         r"|Worker exit type: (SYSTEM_ERROR|NODE_OUT_OF_MEMORY|NODE_DIED)"

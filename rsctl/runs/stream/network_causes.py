@@ -33,6 +33,7 @@ NETWORK_CAUSES = (
     cause(
         "timeout",
         r"[Cc]aught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
+        r"|Timeout at NCCL work|collective timeout from|timed out in blocking wait"
         r"|watchdog got stuck for \d+"
         r"|[Hh]eartbeat monitor timed out"
         r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
@@ -88,7 +89,7 @@ NETWORK_CAUSES = (
         r"env:// rendezvous: environment variable (\w{1,40}) expected, but not set"
         r"|tcp:// rendezvous: ((?:rank|world_size) parameter) missing"
         r"|Default process group (?:has|is) not (?:been )?initialized()"
-        r"|parallel group is not initialized()"
+        r"|parallel group is not initialized()|torch\.distributed is not yet initialized()"
         r"|Error: [^\n]{0,80}(?:[Cc]ould not find|[Mm]issing|must set|requires?)[^\n]{0,40}\W"
         rf"{_RANK_VARIABLE}|Error: [^\n]{{0,80}}\b{_RANK_VARIABLE}[^\n]{{0,60}}(?:not set"
         r"|not found|not defined|is required|must be set|missing)"
@@ -107,8 +108,8 @@ NETWORK_CAUSES = (
     cause(
         "mismatch",
         r"(DDP expects same model across all ranks[^\n]{0,120})"
-        r"|(params?\[\d{1,6}\] in this process with sizes [^\n]{1,100} appears not to match "
-        r"(?:sizes|strides))",
+        r"|((?:params?|replicas\[0\])\[\d{1,6}\] in this process with (?:sizes|strides) "
+        r"[^\n]{1,100} appears not to match (?:sizes|strides))",
         "the ranks built different models, or a rank did not build its model: {names}",
         "build the model on all ranks from the same settings, checkpoint, seed and versions of "
         "packages, and before DDP make no parameter or layout depend on the rank or its data; for "

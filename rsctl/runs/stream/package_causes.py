@@ -13,9 +13,13 @@ _CUDA_LIBRARY = (
 
 _NOT_OPENED = r": cannot open shared object file"
 
-_NOT_A_PACKAGE = (
-    r"smdistributed|torch\._six|\w{1,40}\._(?:ext|C)\b|(?:pkg_resources|distutils|imp)\b"
+COMPILED_PART = (
+    r"(?:flash_attn_\w{1,20}|amp_C|apex_C|fused_\w{1,40}|syncbn|\w{1,40}_cuda"
+    r"|\w{1,40}\._(?:C|ext)\w{0,20}|scaled_\w{1,40}|MultiScaleDeformableAttention)\b"
 )
+"""Modules that a package builds with a compiler, and that no package of their name brings."""
+
+_NOT_A_PACKAGE = rf"smdistributed|torch\._six|{COMPILED_PART}|(?:pkg_resources|distutils|imp)\b"
 """Modules that no package of their name brings; other rows explain them."""
 
 PACKAGE_CAUSES = (

@@ -7,6 +7,7 @@ CPython.
 from __future__ import annotations
 
 from rsctl.runs.stream.data_causes import DATA_CAUSES
+from rsctl.runs.stream.package_causes import COMPILED_PART
 from rsctl.runs.stream.service_causes import cause
 from rsctl.runs.stream.tensor_causes import TENSOR_CAUSES
 from rsctl.runs.stream.tensorflow_causes import TENSORFLOW_CAUSES
@@ -61,9 +62,10 @@ SCRIPT_CAUSES = (
         r"([^\n]{1,100})|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"
         r"|BackendCompilerFailed: backend='(\w{1,30})' raised"
         r"|BackendCompilerFailed: (?!backend=')([^\n]{1,160})"
-        r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException|TorchRuntimeError): "
-        r"([^\n]{1,160})|torch\._dynamo\.exc\.((?!BackendCompilerFailed)\w{1,60}(?:: [^\n]{1,12"
-        r"0})?)",
+        r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException): "
+        r"([^\n]{1,160})"
+        r"|torch\._dynamo\.exc\.((?!BackendCompilerFailed|TorchRuntimeError)\w{1,60}"
+        r"(?:: [^\n]{1,120})?)",
         "torch.compile or Triton could not compile a part of the model: {names}",
         "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest "
         "works; install the Triton that belongs to torch, and compilers for C and C++ (image.apt: "
@@ -105,8 +107,7 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "extension-missing",
-        r"No module named '((?:flash_attn_\w{1,20}|amp_C|apex_C|fused_\w{1,40}|syncbn"
-        r"|\w{1,40}_cuda|\w{1,40}\._(?:C|ext)\w{0,20}|scaled_\w{1,40})\b[\w.]{0,60})'"
+        rf"No module named '({COMPILED_PART}[\w.]{{0,60}})'"
         r"|FlashAttention2 has been toggled on, but it cannot be used[^\n]{0,80}(?:flash_attn)?()"
         r"|(?:exllama|awq|bitsandbytes)[\w ]{0,30}kernels? (?:is|are) not installed()"
         r"|Error: Not compiled with (GPU|CUDA) support"
@@ -116,7 +117,8 @@ SCRIPT_CAUSES = (
         r"|Unable to (?:import|load) (?:the )?(?:custom|compiled|CUDA) ([^\n]{1,80})",
         "a package was installed without its compiled part: {names}",
         "install its build for the image's torch and CUDA, or build it there (an image.base with "
-        "the CUDA toolkit, pip's --no-build-isolation)",
+        "the CUDA toolkit, pip's --no-build-isolation); amp_C, apex_C and fused_ are of NVIDIA's "
+        "apex, built with --cpp_ext and --cuda_ext",
     ),
     cause(
         "extension-missing",

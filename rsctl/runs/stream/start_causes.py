@@ -173,6 +173,14 @@ COMMAND_CAUSES = (
     ),
     cause(
         "command",
+        r"(?:^|[\s/:])(srun|sbatch|scontrol|sinfo|squeue|sacct): (?:command )?not found"
+        r"|cannot run (srun|sbatch|scontrol): there is no such program",
+        "a script calls a program of Slurm, which this place does not have: {names}",
+        "start the script without it: run.launcher: torchrun starts the ranks (with OpenMMLab's "
+        "tools --launcher pytorch); on a node of Slurm, add the folder of its programs to PATH",
+    ),
+    cause(
+        "command",
         r"cannot run (?!python:)(\S{1,200}): there is no such program"
         r'|exec: \\{0,4}"(?!rsctl-launch\\{0,4}"|python3\\{0,4}")([^"\\\n]{1,200})\\{0,4}": '
         r"(?:executable file not found|(?:stat|lstat) [^:\n]{1,200}: no such file)"

@@ -421,5 +421,13 @@ TENSOR_CAUSES = (
         "a matrix cannot be decomposed or inverted: {names}",
         "look for NaN in it; add a small value to its diagonal, or compute in float64",
     ),
+    cause(
+        "tensor-shape",
+        r"TorchRuntimeError: (?:Failed running|Dynamo failed to run FX node)[^\n]{0,4000}\n"
+        r"([^\n]{1,200})",
+        "torch.compile traced an operation that does not take its tensors: {names}",
+        "compare their shapes, types and devices at the script's line below `from user code`; "
+        "TORCHDYNAMO_DISABLE=1 in run.env shows the same error without the compiler",
+    ),
 )
 """In the order in which they are shown."""

@@ -61,6 +61,49 @@ def test_a_warning_of_nccl_says_which_part_of_it_failed(warning: str, code: str)
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # https://github.com/onpix/LCDPNet/issues/17
+        (
+            "RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:46, "
+            "unhandled cuda error, NCCL version 2.10.3\n"
+            "ncclUnhandledCudaError: Call to CUDA function failed.",
+            "a call of CUDA failed inside NCCL",
+        ),
+        (
+            "RuntimeError: NCCL error in: ../torch/lib/c10d/ProcessGroupNCCL.cpp:825, unhandled "
+            "system error, NCCL version 2.7.8",
+            "a call of the operating system failed inside NCCL",
+        ),
+        (
+            "NCCL error in: ProcessGroupNCCL.cpp:1269, internal error, NCCL version 2.14.3",
+            "NCCL failed",
+        ),
+    ],
+)
+def test_a_failure_of_nccl_without_its_warnings_has_the_remedy_of_its_kind(
+    text: str, message: str
+) -> None:
+    [cause] = known_causes(text.splitlines(), 1, None)
+    assert (cause.code, cause.message) == ("nccl", message)
+    assert "NCCL_DEBUG=INFO" in (cause.remedy or "")
+
+
+def test_a_fatal_error_of_a_script_is_not_one_of_the_container_engine() -> None:
+    [cause] = known_causes(["FATAL: training failed, see the log of the trainer"], 1, None)
+    assert cause.code == "error"
+    [cause] = known_causes(["FATAL:   container creation failed: mount error"], 1, None)
+    assert cause.code == "container-start"
+
+
+@pytest.mark.parametrize("line", ["bash: srun: command not found", "train.sh: 1: srun: not found"])
+def test_a_script_for_slurm_is_told_to_start_without_it(line: str) -> None:
+    [cause] = known_causes([line], 127, None)
+    assert cause.message.endswith(": srun")
+    assert "run.launcher: torchrun" in (cause.remedy or "")
+
+
+@pytest.mark.parametrize(
     "warning",
     [
         "transport/shm.cc:9 NCCL WARN Ignoring SHM locality, must be 1 or 2",
