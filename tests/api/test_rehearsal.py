@@ -11,6 +11,8 @@ from rsctl.api import JobState, MetricEvent, Rehearsal, RsctlError
 
 from .conftest import Write
 
+QUICK = {"pace": 0.01}
+
 
 def cloud_job(write_job: Write) -> str:
     run = {"script": "train.py", "launcher": "once"}
@@ -21,7 +23,7 @@ def test_rehearsals_in_threads_reach_each_its_own_cloud(write_job: Write) -> Non
     path = cloud_job(write_job)
 
     def rehearse(target: str) -> tuple[rsctl.api.Run, list[float]]:
-        run = rsctl.api.submit(path, target, rehearse=Rehearsal("process"))
+        run = rsctl.api.submit(path, target, rehearse=Rehearsal("process", QUICK))
         assert run.status().url
         events = run.follow()
         return run, [event.value for event in events if isinstance(event, MetricEvent)]
@@ -39,7 +41,7 @@ def test_rehearsals_in_threads_reach_each_its_own_cloud(write_job: Write) -> Non
 def test_a_rehearsal_is_asked_about_and_cancelled_from_elsewhere(write_job: Write) -> None:
     run = {"command": ["bash", "-c", "echo up; sleep 300"], "launcher": "once"}
     path = write_job(target="sagemaker", image={"base": "base:1", "source": "src"}, run=run)
-    submitted = rsctl.api.submit(path, rehearse=Rehearsal("process", {"pace": 0.01}))
+    submitted = rsctl.api.submit(path, rehearse=Rehearsal("process", QUICK))
     with ThreadPoolExecutor(1) as threads:
         result = threads.submit(submitted.wait)
         assert rsctl.api.run(submitted.id).status().run == submitted.id

@@ -122,7 +122,7 @@ def test_a_slot_that_fails_or_hangs_ends_alone(
 ) -> None:
     monkeypatch.setenv("FAIL", "1")
     monkeypatch.setenv("HOLD", "2")
-    monkeypatch.setenv("TIMEOUT", "25s")  # above what a slot needs on a busy machine
+    monkeypatch.setenv("TIMEOUT", "12s")  # above what a slot needs on a busy machine
     bench, observer = start(ledger.parent, 3)
     expected = ["succeeded", "failed", "expired", "succeeded", "succeeded", "succeeded"]
     ended = {slot_of(trial): trial.state.value for trial in bench.trials}

@@ -24,6 +24,7 @@ from rsctl.runs.home import is_rehearsed
 from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 from tests.bench.test_git_files import git
+from tests.targets.conftest import rehearsed
 
 JOB = """
 name: reh
@@ -35,7 +36,7 @@ matrix: {run.args.n: [1, 2]}
 gate: {max_regression: {speed: 5%}}
 """
 SCRIPT = "import sys\nprint('speed=%d' % (100 + int(sys.argv[-1])))\n"
-REHEARSE = ("bench", "run", "job.yaml", "--rehearse", "--rehearse-with", "process")
+REHEARSE = ("bench", "run", "job.yaml", *rehearsed("vertex")[2:])
 
 
 def rsctl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -108,7 +109,6 @@ limits: {timeout: 1m}
 gate: {max_regression: {speed: 5%}, repeat: 3}
 """
 SPEED = 'import json\nprint(json.dumps({"rsctl": "metrics", "step": 1, "speed": 100}))\n'
-PROCESS = ("--rehearse", "--rehearse-with", "process")
 
 
 def repository(folder: Path, text: str = SIDES) -> Path:
@@ -129,7 +129,7 @@ def test_both_source_trees_of_a_gate_are_rehearsed_in_one_job(
     tmp_path: Path, rsctl_home: Path, target: str
 ) -> None:
     repository(tmp_path)
-    options = ("job.yaml", "--against", "main", "-t", target, *PROCESS)
+    options = ("job.yaml", "--against", "main", *rehearsed(target))
     done = rsctl(tmp_path, "gate", *options, "-o", "json")
     gate = json.loads(done.stdout)
     assert (done.returncode, gate["verdict"], gate["rehearsed"]) == (7, "regressed", True), gate

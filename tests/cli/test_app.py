@@ -352,11 +352,29 @@ def test_a_completion_script_for_every_shell(rsctl: Cli, shell: str) -> None:
     assert rsctl("completion", "tcsh").code == 2
 
 
+COMPLETED = {
+    "rsctl st": "status",
+    "rsctl bench c": "cancel",
+    "rsctl --": "--version --help",
+    "rsctl logs ": "@last job-aaaaaa",
+    "rsctl logs job": "job-aaaaaa",
+    "rsctl bench status @": "@last",
+    "rsctl logs -f --ro": "--role",
+    "rsctl plan -t ver": "vertex",
+    "rsctl plan job.yaml -o ": "text json python script",
+    "rsctl init dd": "ddp",
+    "rsctl plan job.yaml --set limits.g": "limits.grace=",
+    "rsctl plan --set inputs.a.m": "inputs.a.mode=",
+    "rsctl plan --set targets.vertex.regio": "targets.vertex.region=",
+    "rsctl logs job-a --replica ": "worker-0 worker-1",
+    "rsctl logs @last -f --replica worker-1": "worker-1",
+    "rsctl logs other --replica ": "",
+    "rsctl shell job-aaaaaa ": "worker-0 worker-1",
+    "rsctl plan job": "",  # bash completes names of files then
+}
 COMPLETE = """
 eval "$(rsctl completion bash)"
-COMP_WORDS=({words}) COMP_CWORD={index}
-$(complete -p rsctl | sed 's/.* -F \\([^ ]*\\) .*/\\1/') rsctl
-echo "${{COMPREPLY[@]}}"
+complete=$(complete -p rsctl | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
 """
 
 
@@ -365,33 +383,14 @@ def test_bash_completes_commands_options_values_runs_and_benches(
 ) -> None:
     make_run("job-aaaaaa")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-
-    def completions(*words: str) -> str:
-        script = COMPLETE.format(
-            words=" ".join(f"'{word}'" for word in words), index=len(words) - 1
-        )
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.rstrip("\n")
-
-    assert completions("rsctl", "st") == "status"
-    assert completions("rsctl", "bench", "c") == "cancel"
-    assert completions("rsctl", "--") == "--version --help"
-    assert completions("rsctl", "logs", "") == "@last job-aaaaaa"
-    assert completions("rsctl", "logs", "job") == "job-aaaaaa"
-    assert completions("rsctl", "bench", "status", "@") == "@last"
-    assert completions("rsctl", "logs", "-f", "--ro") == "--role"
-    assert completions("rsctl", "plan", "-t", "ver") == "vertex"
-    assert completions("rsctl", "plan", "job.yaml", "-o", "") == "text json python script"
-    assert completions("rsctl", "init", "dd") == "ddp"
-    assert completions("rsctl", "plan", "job.yaml", "--set", "limits.g") == "limits.grace="
-    assert completions("rsctl", "plan", "--set", "inputs.a.m") == "inputs.a.mode="
-    assert "targets.vertex.region=" in completions("rsctl", "plan", "--set", "targets.").split()
-    assert completions("rsctl", "logs", "job-a", "--replica", "") == "worker-0 worker-1"
-    assert completions("rsctl", "logs", "@last", "-f", "--replica", "worker-1") == "worker-1"
-    assert completions("rsctl", "logs", "other", "--replica", "") == ""
-    assert completions("rsctl", "shell", "job-aaaaaa", "") == "worker-0 worker-1"
-    assert completions("rsctl", "plan", "job") == ""  # bash completes names of files then
+    script = COMPLETE
+    for words in (line.split(" ") for line in COMPLETED):
+        given = " ".join(f"'{word}'" for word in words)
+        script += f"COMP_WORDS=({given}) COMP_CWORD={len(words) - 1}\n"
+        script += '$complete rsctl; echo "${COMPREPLY[@]}"\n'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert dict(zip(COMPLETED, done.stdout.splitlines(), strict=True)) == COMPLETED
 
 
 @pytest.mark.parametrize("command", ["list", "status x", "logs x", "metrics x", "cancel x"])

@@ -22,6 +22,20 @@ from rsctl.cli.app import run as run_in_process
 from tests.kit import command_forks
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
+SOON: dict[str, dict[str, float]] = {
+    "vertex": {"provision": 2, "stagger": 2},
+    "sagemaker": {"launch": 2, "prepare": 2, "image": 2, "upload": 2, "interrupted": 10},
+}
+"""The behaviour of clouds whose machines come soon, for tests that are not about that time."""
+
+
+def rehearsed(target: str, runner: str = "process") -> tuple[str, ...]:
+    """The options of a rehearsal on such a cloud."""
+    soon = [
+        word for name, value in SOON[target].items() for word in ("--behaviour", f"{name}={value}")
+    ]
+    return ("-t", target, "--rehearse", "--rehearse-with", runner, *soon)
+
 
 @dataclass
 class Done:

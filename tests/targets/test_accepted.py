@@ -113,6 +113,7 @@ def test_credentials_or_a_permission_that_are_gone(
 @CLOUDS
 def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> None:
     emulator = emulate(cloud)
+    rsctl.env["RSCTL_CLOUD_PACE"] = "0.003"
     process = rsctl.start("submit", job_of(rsctl, cloud, 300), "-o", "json")
     assert process.stdout
     for printed in process.stdout:

@@ -17,7 +17,7 @@ from tests.kit.docker import needs_docker
 from tests.kit.loopback import keep_google_auth_here
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
-from .conftest import Rsctl
+from .conftest import Rsctl, rehearsed
 
 TRAIN = """\
 import os
@@ -64,9 +64,9 @@ def check_home(rsctl: Rsctl, run: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("target", ["process", *CLOUDS])
 def test_all_that_a_job_left(rsctl: Rsctl, target: str) -> None:
-    rehearse = ("--rehearse", "--rehearse-with", "process") if target in CLOUDS else ()
+    how = rehearsed(target) if target in CLOUDS else ("-t", target)
     job = write_training(rsctl, **CLOUDS.get(target, {}))
-    done = rsctl("submit", job, "-t", target, *rehearse, "--get", "home")
+    done = rsctl("submit", job, *how, "--get", "home")
     assert done.exit_code == 0, done.stderr
     assert "home: 4 files fetched, 5.1 MB" in done.stderr
     assert re.search(r"is skipped: it is neither|skipped: neither", done.stderr)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Rsctl
+from .conftest import Rsctl, rehearsed
 
 EACH = {"vertex": "gs://bucket/data", "sagemaker": "s3://bucket/data/", "local": "./data"}
 OPTIONS = {
@@ -367,8 +367,7 @@ def test_a_rehearsal_copies_each_nodes_part(rsctl: Rsctl, target: str) -> None:
             "all": {"uri": f"{scheme}://bucket/data/", "mode": "copy"},
         },
     )
-    words = ("-t", target, "--rehearse", "--rehearse-with", "process", "-o", "json")
-    done = rsctl("submit", job, *words)
+    done = rsctl("submit", job, *rehearsed(target), "-o", "json")
     assert done.exit_code == 0, done.stderr
     log = [f"{e['replica']} {e['text']}" for e in done.events if e["type"] == "log"]
     assert {"worker-0 shard 0", "worker-0 shard 2", "worker-1 shard 1"} <= set(log)

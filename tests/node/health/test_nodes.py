@@ -253,7 +253,7 @@ def test_an_absent_node_is_named(launch: LaunchNode, free_port: int) -> None:
     assert "have not joined the checks: worker-1" in finding["message"]
 
 
-def test_the_rates_of_a_device_by_pytorch() -> None:
+def test_the_rates_of_a_device_by_pytorch(torch_forks: dict[str, str], tmp_path: Path) -> None:
     """There is no GPU in tests: the same code with a processor as the device, on which four
     products of two matrices, or four copies, take 1/16 s.
     """
@@ -267,9 +267,10 @@ gpu_rates.time = SimpleNamespace(monotonic=lambda: len(waits) / 16)
 device, wait = torch.device("cpu"), lambda: waits.append(None)
 print(json.dumps(gpu_rates.rates(torch, device, torch.float32, wait, 64, 1 << 20)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, check=True
-    )
+    (tmp_path / "measure.py").write_text(source)
+    command = [sys.executable, str(tmp_path / "measure.py")]
+    environ = {**os.environ, **torch_forks}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == pytest.approx(
         {"matmul_tflops": 64 * 2 * 64**3 / 1e12, "copy_gbs": 64 * (1 << 20) / 1e9}
     )

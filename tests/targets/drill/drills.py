@@ -12,15 +12,40 @@ from tests.targets.conftest import Done, Rsctl
 SCRIPT = Path(__file__).parents[2] / "kit" / "scripts" / "drilled.py"
 
 
-def write_job(rsctl: Rsctl, variant: str = "good", steps: int = 24, **keys: Any) -> str:
+HELD_AT = 9
+HELD = ("--at-step", str(HELD_AT))
+"""The step at which a run of `write_held_job` waits for the fault: two seconds after its start, and
+after its last checkpoint, so that it comes again.
+"""
+
+
+def write_job(
+    rsctl: Rsctl,
+    variant: str = "good",
+    steps: int = 24,
+    env: dict[str, Any] | None = None,
+    **keys: Any,
+) -> str:
     """Two workers of a training that says its steps, without torch."""
     keys.setdefault("workers", {"count": 2})
-    arguments = [variant, str(steps), "0.25"]
-    job = rsctl.write_job(
-        run={"script": "drilled.py", "args": arguments, "launcher": "once"}, **keys
-    )
+    pause = 0.125 if variant == "half-written" else 0.25
+    arguments = [variant, *map(str, (steps, pause))]
+    run = {"script": "drilled.py", "args": arguments, "launcher": "once", "env": env or {}}
+    job = rsctl.write_job(run=run, **keys)
     shutil.copy(SCRIPT, rsctl.folder / "source")
     return job
+
+
+def write_held_job(
+    rsctl: Rsctl, variant: str = "good", runs: str | None = None, **keys: Any
+) -> str:
+    """The same, for faults that end the run: it cannot end before it is struck. `runs` is where it
+    finds the folder of all runs.
+    """
+    folder = rsctl.home / "runs"
+    folder.mkdir(parents=True)
+    env = {"HELD_AT": HELD_AT, "RUNS": runs or str(folder)}
+    return write_job(rsctl, variant, steps=16, env=env, **keys)
 
 
 def drill(rsctl: Rsctl, job: str, *options: str) -> tuple[Done, dict[str, dict[str, Any]]]:

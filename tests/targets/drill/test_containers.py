@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tests.kit.docker import BASE, needs_docker
-from tests.targets.conftest import Rsctl
-from tests.targets.drill.drills import drill, write_job
-
-# An early strike: the job still runs when a busy machine's engine has struck it.
-CONTAINERS = ("-t", "compose", "--at-step", "6", "--patience", "5s")
+from tests.targets.conftest import Rsctl, rehearsed
+from tests.targets.drill.drills import HELD, drill, write_held_job, write_job
 
 
 @needs_docker
 def test_a_reducer_in_a_container(rsctl: Rsctl) -> None:
     fallback: dict[str, Any] = {"reducers": {"count": 1}, "comm": {"on_reducer_loss": "fallback"}}
     image = {"base": BASE, "transport": "rsctl"}
-    job = write_job(rsctl, image=image, checkpoints="gs://bucket/c", steps=60, **fallback)
-    done, found = drill(rsctl, job, "-t", "vertex", "--rehearse", "--faults", "killed-reducer")
+    job = write_job(rsctl, image=image, checkpoints="gs://bucket/c", steps=40, **fallback)
+    options = ("--at-step", "10", "--faults", "killed-reducer")
+    done, found = drill(rsctl, job, *rehearsed("vertex", "docker"), *options)
     killed = found["killed-reducer"]
     assert (done.exit_code, killed["course"]) == (0, "continued"), killed
     assert killed["strike"] == "SIGKILL to the program of reducer-0"
@@ -25,8 +23,10 @@ def test_a_reducer_in_a_container(rsctl: Rsctl) -> None:
 
 @needs_docker
 def test_containers(rsctl: Rsctl) -> None:
-    job = write_job(rsctl, steps=64, image={"base": BASE})
-    done, found = drill(rsctl, job, *CONTAINERS, "--faults", "preemption,killed-worker,full-disk")
+    runs = {"runs": str(rsctl.home / "runs")}
+    job = write_held_job(rsctl, runs="/rsctl/inputs/runs", inputs=runs, image={"base": BASE})
+    faults = "preemption,killed-worker,full-disk"
+    done, found = drill(rsctl, job, "-t", "compose", *HELD, "--faults", faults)
     assert done.exit_code == 0, found
     for result in found.values():
         assert (result["verdict"], result["course"]) == ("survived", "resumed"), result
@@ -35,7 +35,9 @@ def test_containers(rsctl: Rsctl) -> None:
 @needs_docker
 def test_nodes_that_leave_without_an_end(rsctl: Rsctl) -> None:
     job = write_job(rsctl, steps=40, image={"base": BASE})
-    done, found = drill(rsctl, job, *CONTAINERS, "--faults", "dropped-node,stopped-node")
+    # An early strike: the job still runs when a busy machine's engine has struck it.
+    options = ("-t", "compose", "--at-step", "6", "--patience", "5s")
+    done, found = drill(rsctl, job, *options, "--faults", "dropped-node,stopped-node")
     stopped, dropped = found["stopped-node"], found["dropped-node"]
     assert (done.exit_code, stopped["verdict"]) == (1, "not-survived"), stopped
     assert stopped["strike"] == "docker pause of worker-1"

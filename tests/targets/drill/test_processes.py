@@ -9,36 +9,44 @@ import pytest
 
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.targets.conftest import Rsctl
-from tests.targets.drill.drills import assert_nothing_is_left, drill, write_job
+from tests.targets.drill.drills import (
+    HELD,
+    assert_nothing_is_left,
+    drill,
+    write_held_job,
+    write_job,
+)
 
 
 def test_a_job_that_survives(rsctl: Rsctl) -> None:
-    job = write_job(rsctl, reducers={"count": 1})
-    faults = "preemption,killed-worker,killed-reducer,full-disk"
+    job = write_held_job(rsctl, reducers={"count": 1})
+    faults = "preemption,killed-worker,killed-reducer,notice-30s,full-disk"
     reports = ("--report", "junit=drill.xml", "--report", "html=drill.html")
-    done, found = drill(rsctl, job, "--faults", faults, *reports)
+    done, found = drill(rsctl, job, *HELD, "--faults", faults, *reports)
     assert done.exit_code == 0, found
     for result in found.values():
         assert (result["verdict"], result["course"]) == ("survived", "resumed"), result
         assert (result["exit_code"], result["checkpoint"]["damaged"]) == (1, []) or (
             result["fault"] == "full-disk"
         )
-        assert 2 < result["resumed_at"] <= 24
+        assert 2 < result["resumed_at"] <= 16
         assert result["curve"]["difference"] <= result["curve"]["noise"]
         assert len(result["runs"]) == 2
     assert found["killed-worker"]["strike"] == "SIGKILL to rank of worker-1"
     assert found["killed-reducer"]["strike"] == "SIGKILL to all processes of reducer-0"
+    assert found["notice-30s"]["remarks"] == []
     suites = ElementTree.parse(rsctl.folder / "drill.xml").getroot()
-    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("4", "0", "0")
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("5", "0", "0")
     page = (rsctl.folder / "drill.html").read_text()
-    assert "survived 4 of 4 faults at step " in page
+    assert "survived 5 of 5 faults at step " in page
     assert page.partition("<h2>")[2].startswith("Drill</h2>")
     assert all(f">{run}<" in page for run in found["preemption"]["runs"])
     assert_nothing_is_left(rsctl)
 
 
 def test_a_job_that_restarts_by_itself(rsctl: Rsctl) -> None:
-    done, found = drill(rsctl, write_job(rsctl, limits={"retries": 1}), "--faults", "preemption")
+    job = write_held_job(rsctl, limits={"retries": 1})
+    done, found = drill(rsctl, job, *HELD, "--faults", "preemption")
     result = found["preemption"]
     assert (done.exit_code, result["course"], result["exit_code"]) == (0, "restarted", 0), result
 
@@ -53,7 +61,8 @@ def test_a_job_that_restarts_by_itself(rsctl: Rsctl) -> None:
     ],
 )
 def test_jobs_that_do_not_survive(rsctl: Rsctl, variant: str, reason: str) -> None:
-    done, found = drill(rsctl, write_job(rsctl, variant), "--faults", "preemption")
+    job = write_held_job(rsctl, variant)
+    done, found = drill(rsctl, job, *HELD, "--faults", "preemption")
     result = found["preemption"]
     assert (done.exit_code, result["verdict"]) == (1, "not-survived"), result
     for run in result["runs"]:
@@ -61,20 +70,17 @@ def test_jobs_that_do_not_survive(rsctl: Rsctl, variant: str, reason: str) -> No
     assert any(text.startswith(reason) for text in result["reasons"]), result
 
 
-def test_a_notice_is_used_and_a_hang_is_named(rsctl: Rsctl) -> None:
-    job = write_job(rsctl)
-    faults = ("--faults", "notice-30s,stopped-node", "--patience", "4s")
-    done, found = drill(rsctl, job, *faults)
-    notice, stopped = found["notice-30s"], found["stopped-node"]
-    assert (notice["verdict"], notice["course"]) == ("survived", "resumed"), notice
-    assert notice["remarks"] == []
+def test_a_hang_is_named(rsctl: Rsctl) -> None:
+    done, found = drill(rsctl, write_job(rsctl), "--faults", "stopped-node", "--patience", "4s")
+    stopped = found["stopped-node"]
     assert (done.exit_code, stopped["verdict"]) == (1, "not-survived"), stopped
     assert stopped["reasons"][0].startswith("the job hangs: nothing ended it for 0:0")
     assert_nothing_is_left(rsctl)
 
 
 def test_a_script_that_saves_and_ends_with_exit_code_0_is_resumed(rsctl: Rsctl) -> None:
-    done, found = drill(rsctl, write_job(rsctl, "early"), "--faults", "notice-30s")
+    job = write_held_job(rsctl, "early")
+    done, found = drill(rsctl, job, *HELD, "--faults", "notice-30s")
     notice = found["notice-30s"]
     assert (done.exit_code, notice["verdict"], notice["course"]) == (0, "survived", "resumed")
 

@@ -17,7 +17,7 @@ from rsctl.targets.local.info import PROCESS
 from rsctl.targets.local.process import ProcessTarget
 from tests.kit.docker import BASE, needs_docker
 
-from ..conftest import Rsctl
+from ..conftest import Rsctl, rehearsed
 from .planning import Render, a_host
 from .planning import document as document
 from .planning import plan as plan
@@ -179,8 +179,7 @@ def test_a_rehearsal(rsctl: Rsctl, cloud: str) -> None:
     job = write(rsctl, image={"base": "b"})
     # SageMaker's chief may have no secret of its own.
     plain = ("--set", "chief.env.EXTRA=s3cret")
-    options = ("-t", cloud, "--rehearse", "--rehearse-with", "process", *plain)
-    done = rsctl("submit", job, *options, TOKEN="unused")
+    done = rsctl("submit", job, *rehearsed(cloud), *plain, TOKEN="unused")
     assert done.exit_code == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "| rsctl: " not in line]
     assert sorted(line for line in lines if "worker-" in line and "{" not in line) == LINES

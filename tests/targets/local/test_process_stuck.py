@@ -17,7 +17,7 @@ def test_a_regex_that_never_ends_stops_nothing(rsctl: Rsctl) -> None:
     job = rsctl.write_job(
         bash=f"echo {'x' * 90}; echo loss=1; echo {'x' * 90}; echo loss=2; sleep 600",
         metrics={"slow": SLOW, "loss": {"regex": "loss=([0-9]+)"}},
-        limits={"timeout": "20s"},
+        limits={"timeout": "8s"},
     )
     done = rsctl("submit", job, "-o", "json")
     assert done.exit_code == 6

@@ -14,7 +14,7 @@ import pytest
 import rsctl_start
 from tests.kit.docker import needs_docker
 
-from ..conftest import Rsctl
+from ..conftest import Rsctl, rehearsed
 
 ROOT = Path(rsctl_start.__file__).parent
 TOLERATED = {"hmac", "secrets", "statistics"}
@@ -77,20 +77,17 @@ def loaded_at_start() -> set[str]:
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 
-REHEARSED = ("--rehearse", "--rehearse-with", "process")
-
-
 @pytest.mark.parametrize(
     "target",
     [
-        pytest.param(["compose"], marks=needs_docker),
-        ["vertex", *REHEARSED],
-        ["sagemaker", *REHEARSED],
+        pytest.param(("-t", "compose"), marks=needs_docker),
+        rehearsed("vertex"),
+        rehearsed("sagemaker"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda words: words[1],
 )
 def test_a_file_for_every_module_on_another_target(
-    rsctl: Rsctl, tmp_path: Path, target: list[str]
+    rsctl: Rsctl, tmp_path: Path, target: tuple[str, ...]
 ) -> None:
     source = write_source(tmp_path / "source", imported_modules(), SCRIPT.format(name="secrets"))
     (source / "secrets.py").write_text(OWN)
@@ -102,7 +99,7 @@ def test_a_file_for_every_module_on_another_target(
             "sagemaker": {"region": "us-east-1"},
         },
     )
-    done = rsctl("submit", job, "-t", *target)
+    done = rsctl("submit", job, *target)
     assert done.exit_code == 0, done.stdout + done.stderr
     assert "imported the own one" in done.stdout
 

@@ -10,13 +10,15 @@ import pytest
 from rsctl.api import emulate
 from rsctl.targets.testing.conformance import TargetConformance
 
+from ..conftest import SOON
+
 
 class _Emulated(TargetConformance):
     @pytest.fixture(autouse=True)
     def cloud(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         source = tmp_path / "source"
         source.mkdir()
-        behaviour = {"pace": 0.01}
+        behaviour = {"pace": 0.01, **SOON[self.target_name]}
         with emulate(
             self.target_name, runner="process", source=source, pace=0.01, behaviour=behaviour
         ) as cloud:

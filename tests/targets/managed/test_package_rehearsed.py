@@ -12,12 +12,11 @@ import pytest
 from tests.kit.docker import BASE, needs_docker
 from tests.kit.packages import DDP_SCRIPT
 
-from ..conftest import Rsctl
+from ..conftest import Rsctl, rehearsed
 
 
 def rehearse(rsctl: Rsctl, kind: str, **keys: Any) -> Any:
-    job = rsctl.write_job(target="vertex", **keys)
-    return rsctl("submit", job, "--rehearse", "--rehearse-with", kind, "-o", "json")
+    return rsctl("submit", rsctl.write_job(**keys), *rehearsed("vertex", kind), "-o", "json")
 
 
 def lines(done: Any, replica: str) -> list[str]:

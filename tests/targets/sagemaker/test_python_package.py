@@ -17,7 +17,7 @@ from rsctl.targets.sagemaker.emulator.toolkit import provide_code
 from rsctl.targets.sagemaker.target import TARGET
 from tests.kit.rendering import findings_of, merged, plan_of
 
-from ..conftest import Rsctl
+from ..conftest import Rsctl, rehearsed
 from .rendering import job_of, shown
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.6.0-cpu-py312"
@@ -172,8 +172,8 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
         run = {"script": None, "module": "trainer.task", "launcher": "none"}
     changes = {"run": {**run, "args": {"epochs": 2}}, "inputs": {"train": "s3://data/t/"}}
     (tmp_path / "job.yaml").write_text(json.dumps(merged(run_of(), changes)))
-    how = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "process")
-    done = rsctl("submit", str(tmp_path / "job.yaml"), *how, "-o", "json")
+    job = str(tmp_path / "job.yaml")
+    done = rsctl("submit", job, *rehearsed("sagemaker"), "-o", "json")
     assert done.exit_code == 0, done.stderr
     lines = [text for text in rsctl.log("@last").splitlines() if "train [" in text]
     assert [line.partition("train [")[2] for line in sorted(lines)] == [
@@ -185,7 +185,7 @@ def test_a_rehearsal_by_processes_has_no_mpirun_of_an_image(
     rsctl: Rsctl, tmp_path: Path, code: Path
 ) -> None:
     """The same program started once on each node would be another job."""
-    how = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "process", "-o", "json")
+    how = (*rehearsed("sagemaker"), "-o", "json")
     (tmp_path / "job.yaml").write_text(json.dumps(run_of(launcher="mpi")))
     refused = rsctl("submit", str(tmp_path / "job.yaml"), *how)
     assert (refused.exit_code, "use --rehearse-with docker" in refused.stderr) == (3, True)

@@ -18,11 +18,11 @@ from botocore.credentials import Credentials
 from tests.kit.docker import needs_docker
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
-from ..conftest import Rsctl
+from ..conftest import Rsctl, rehearsed
 
 REPOSITORY = Path(__file__).parents[3]
 QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")
-PROCESSES = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "process")
+PROCESSES = rehearsed("sagemaker")
 TRAIN = """\
 import os, signal, sys, time
 folder = os.environ["RSCTL_CHECKPOINT_DIR"]
@@ -94,8 +94,7 @@ def test_a_failure_in_containers_is_found(rsctl: Rsctl) -> None:
         workers={"count": 2},
         reducers={"count": 1},
     )
-    rehearse = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "docker")
-    done = rsctl("submit", job, *rehearse)
+    done = rsctl("submit", job, *rehearsed("sagemaker", "docker"))
     assert done.exit_code == 1, done.stderr
     run = rsctl.status("@last")
     assert (run["state"], run["first_failure"]["replica"]) == ("failed", "worker-1")

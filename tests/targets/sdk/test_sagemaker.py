@@ -17,6 +17,7 @@ from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.sagemaker.emulator import Behaviour, SageMakerEmulator
 from rsctl.targets.sagemaker.sdk import code
 from tests.kit.preloaded import Preloaded
+from tests.targets.conftest import SOON
 
 from .conftest import SAGEMAKER, PlanOf
 
@@ -40,7 +41,7 @@ needs_sdk = pytest.mark.skipif(
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[SageMakerEmulator]:
     runner = make_runner("process", {ANY_IMAGE: Program(tmp_path)})
-    behaviour = Behaviour(pace=0.01)
+    behaviour = Behaviour(pace=0.01, **SOON["sagemaker"])
     with SageMakerEmulator(tmp_path / "cloud", runner, behaviour=behaviour) as emulator:
         yield emulator
     runner.close()

@@ -236,12 +236,15 @@ def test_a_preemption(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster, tmp_pat
     rsctl.wait_for_log(run, "worker-0 | from step 0")
     urgent = "#!/bin/sh\nsleep 1\n"
     options = ("--partition=urgent", "--exclusive", "--nodes=4", "--chdir=/tmp")
-    forgetful.run("sbatch", *options, user="me", text=urgent)
+    forgetful.run("sbatch", "--job-name=urgent", *options, user="me", text=urgent)
     rsctl.wait_for_log(run, "worker-0 | saved")
     job = job_of(rsctl, run)
     wait_until(lambda: f"{job} PENDING {run}" in forgetful.jobs(), "the requeue")
-    # The cluster forgets a job two seconds after its end.
-    wait_until(lambda: not any(j.endswith(" sbatch") for j in forgetful.jobs()), "the urgent job")
+    ended = ("COMPLETED urgent", "FAILED urgent")
+    wait_until(
+        lambda: not any(j.endswith(" urgent") and not j.endswith(ended) for j in forgetful.jobs()),
+        "the end of the urgent job",
+    )
     start_again(forgetful, job)
     rsctl.wait_for_log(run, "worker-0 | done")
     # Slurm 24.11 starts the job once more, although it has ended with 0.
@@ -357,12 +360,11 @@ def test_a_token_that_expires_while_a_job_runs(
         rsctl.env["SLURM_JWT"] = forgetful.token()
         run = rsctl.detach(rsctl.write_job(**keys(script, slurm={"connection": url})))
         rsctl.wait_for_log(run, "line 1")
-        rsctl.env["SLURM_JWT"] = forgetful.expired_token()
-        stopped = rsctl("logs", "--follow", run)
+        expired = {"SLURM_JWT": forgetful.expired_token(), "RSCTL_CLOUD_PACE": "0.1"}
+        stopped = rsctl("logs", "--follow", run, **expired)
         assert stopped.exit_code == 9, stopped.stderr
         assert "scontrol token lifespan=3600" in stopped.stderr
         refused.touch()
-        rsctl.env["SLURM_JWT"] = forgetful.token()
         done = rsctl("logs", "--follow", run)
     assert done.stdout.splitlines() == ["worker-0 | line 1", "worker-0 | line 2"]
     assert rsctl.status(run)["state"] == "succeeded"

@@ -36,12 +36,16 @@ INFO = replace(
 class Bad(fake.FakeTarget):
 """
 _SUITE = """
+import pytest
 from rsctl.targets.testing.conformance import {tests}
 
 
 class TestBad({tests}):
     target_name = "{name}"
-    deadline = 20.0
+
+    @pytest.fixture(autouse=True)
+    def wait_less_for_what_never_comes(self, request):
+        self.deadline = 5.0 if request.node.name in {broken} else 20.0
 """
 
 _OF_RUNS = {name for name in dir(RunTests) if name.startswith("test_")}
@@ -156,7 +160,9 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         made = "\n\nBad.__init__ = lambda self: None\nINFO = Bad.info\nTARGET = Bad()\n"
         (folder / f"{name}.py").write_text(f"{_TARGET.replace('{name}', name)}{body}{made}")
         tests = "RunTests" if broken <= _OF_RUNS else "KeyTests, PlanTests"
-        (folder / f"test_{name}.py").write_text(_SUITE.format(tests=tests, name=name))
+        (folder / f"test_{name}.py").write_text(
+            _SUITE.format(tests=tests, name=name, broken=broken)
+        )
         metadata = folder / f"{name}-1.dist-info"
         metadata.mkdir()
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")

@@ -14,7 +14,7 @@ import pytest
 from rsctl.targets.vertex.target import TARGET
 from tests.kit.rendering import findings_of, merged, plan_of
 
-from ..conftest import Rsctl
+from ..conftest import Rsctl, rehearsed
 from .rendering import job_of, reported
 
 SETUP = "from setuptools import find_packages, setup\n"
@@ -111,8 +111,7 @@ def test_a_version_that_comes_from_git_is_warned_of(tmp_path: Path, package: Pat
 def test_a_rehearsal_installs_and_runs_it(rsctl: Rsctl, tmp_path: Path, package: Path) -> None:
     job = merged(JOB, {"run": {"args": {"epochs": 2}}, "workers": {"count": 2}})
     (tmp_path / "job.yaml").write_text(json.dumps(job))
-    how = ("-t", "vertex", "--rehearse", "--rehearse-with", "process")
-    done = rsctl("submit", str(tmp_path / "job.yaml"), *how, "-o", "json")
+    done = rsctl("submit", str(tmp_path / "job.yaml"), *rehearsed("vertex"), "-o", "json")
     assert done.exit_code == 0, done.stderr
     (line,) = [text for text in rsctl.log("@last").splitlines() if "of 0" in text]
     assert "task ['--epochs', '2'] of 0" in line

@@ -20,13 +20,13 @@ from tests.kit.docker import needs_docker
 from tests.kit.loopback import keep_google_auth_here
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
-from ..conftest import Rsctl
+from ..conftest import Rsctl, rehearsed
 
 aiplatform_v1 = Deferred("google.cloud.aiplatform_v1")
 
 REPOSITORY = Path(__file__).parents[3]
 QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")
-REHEARSE = ("-t", "vertex", "--rehearse", "--rehearse-with", "process")
+REHEARSE = rehearsed("vertex")
 OPTIONS = {"project": "rehearsal", "region": "us-central1"}
 PARENT = "projects/rehearsal/locations/us-central1"
 
@@ -125,7 +125,7 @@ def test_googles_reducers_are_stood_in_for_and_a_failure_is_found(rsctl: Rsctl) 
         workers={"count": 2, "accelerator": "t4:1"},
         reducers={"count": 1},
     )
-    done = rsctl("submit", job, "-t", "vertex", "--rehearse", "--rehearse-with", "docker")
+    done = rsctl("submit", job, *rehearsed("vertex", "docker"))
     assert done.exit_code == 1, done.stderr
     assert sorted(line for line in done.stdout.splitlines() if " of vertex" in line) == [
         "worker-0  | worker-0 of vertex",
