@@ -30,7 +30,6 @@ def _parse_size(text: str) -> int:
 
 
 @make_command("get")
-@options.errors_as_json
 def command(
     run: options.RunId,
     folder: Annotated[

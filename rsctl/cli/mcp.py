@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rsctl.api import Budget, ExitCode
+from rsctl.api import Budget
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.mcp.server import serve
@@ -36,7 +36,7 @@ def command(
         ),
     ] = False,
     max_cost: options.MaxCost = None,
-) -> int:
+) -> None:
     """Serve tools for AI agents: the Model Context Protocol on standard input and output.
 
     The tools are validate, plan, advise, status, logs, metrics, compare, gate and list, and with
@@ -48,4 +48,3 @@ def command(
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # reading standard input cannot be interrupted
     os.chdir(root)
     serve(Session(Path.cwd().resolve(), allow_submit, Budget(max_cost)))
-    return int(ExitCode.SUCCEEDED)
