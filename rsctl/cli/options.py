@@ -98,7 +98,7 @@ def _parse_money(text: str) -> Any:
     """Parse `40USD`. Raises typer.BadParameter."""
     from rsctl.job.units import Money
 
-    return _parse_unit(text, Money.parse)
+    return parse_unit(text, Money.parse)
 
 
 def _parse_setting(text: str) -> str:
@@ -117,7 +117,7 @@ def parse_duration(text: str) -> Any:
     """Parse `90s`. Raises typer.BadParameter."""
     from rsctl.job.units import Duration
 
-    return _parse_unit(text, Duration.parse)
+    return parse_unit(text, Duration.parse)
 
 
 def parse_choice(name: str, names: Collection[str]) -> str:
@@ -127,7 +127,8 @@ def parse_choice(name: str, names: Collection[str]) -> str:
     return name
 
 
-def _parse_unit(text: str, parse: Callable[[str], Any]) -> Any:
+def parse_unit(text: str, parse: Callable[[str], Any]) -> Any:
+    """Parse a quantity by its type. Raises typer.BadParameter with the reason."""
     try:
         return parse(text)
     except ValueError as problem:
