@@ -26,9 +26,7 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
     """The facts that a job's options depend on. Raises RsctlError if a bandwidth is unknown."""
     plan, info = planned.plan, target.info
     worker = _workers(plan)
-    reducer_pool = (
-        _pool(plan, "reducer") if any(pool.role == "reducer" for pool in plan.pools) else None
-    )
+    reducer_pool = next((pool for pool in plan.pools if pool.role == "reducer"), None)
     refused, pool, transport = _reducer_pool(job, target, plan)
     sharded = _sharding(job)
     refused = _why_sharded(job, sharded) or _own_transport(info, worker) or refused
@@ -55,10 +53,6 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
         rule=_rule(worker, machines),
         settings=settings_of(job),
     )
-
-
-def _pool(plan: Plan, role: str) -> Pool:
-    return next(pool for pool in plan.pools if pool.role == role)
 
 
 def _workers(plan: Plan) -> Pool:

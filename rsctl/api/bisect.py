@@ -137,7 +137,7 @@ class PreparedBisect:
             probes[now.next], marks[now.next] = probe, probe.mark or Mark.SKIPPED
             if probe.mark is Mark.SKIPPED:
                 state.skipped[probe.commit] = probe.reason
-                self._write_state(state)
+                write_file(self._state_path(), msgspec.json.encode(state))
             on_probe(probe, remaining(len(self.commits), marks).tests)
         suspects = [probes.get(i) or self._probe(i, Mark.BAD) for i in now.suspects]
         return Bisected(
@@ -222,9 +222,6 @@ class PreparedBisect:
             if state.version == 1:
                 return state
         return _State()
-
-    def _write_state(self, state: _State) -> None:
-        write_file(self._state_path(), msgspec.json.encode(state))
 
     def _remove_state(self) -> None:
         with suppress(OSError):

@@ -32,16 +32,12 @@ def machines(
     if sort not in ORDERS:
         message = f"{sort!r} is not one of {', '.join(ORDERS)}"
         raise RsctlError(ExitCode.USAGE, error("value", message, "use one of these", "sort"))
-    names = [name for name in _catalogues(target) if region is None or _has(name, region)]
+    names = [name for name in _catalogues(target) if region is None or region in load(name).regions]
     if not names and region is not None:
         raise RsctlError(ExitCode.USAGE, _unknown(region, _catalogues(target)))
     if gpu is not None:
         _require_gpu(gpu.partition(":")[0], names)
     return offers(names, MachineQuery(gpu=gpu, region=region, max_price=max_price), sort)
-
-
-def _has(catalogue: str, region: str) -> bool:
-    return region in load(catalogue).regions
 
 
 def _require_gpu(name: str, catalogues: list[str]) -> None:

@@ -54,51 +54,44 @@ class Candidate:
 
     def __init__(self, record: BenchRecord, prepared: PreparedBench | None, new: bool) -> None:
         self.prepared = prepared
-        self._record, self._new = record, new
+        self.record = record
+        """The bench to judge; of a job file a bench that is not recorded yet."""
+        self.new = new
+        """Whether its job file is measured again though a bench measured the same."""
 
     @property
     def name(self) -> str:
         """The job's name."""
-        return self._record.name
+        return self.record.name
 
     @property
     def cells(self) -> list[Cell]:
         """The values of each cell; of a paired bench those of each pair."""
-        if self._record.against is None:
-            return self._record.cells
-        cells = self._record.cells
+        if self.record.against is None:
+            return self.record.cells
+        cells = self.record.cells
         return [without_side(cell) for cell in cells if cell[SIDE] == CANDIDATE]
-
-    @property
-    def record(self) -> BenchRecord:
-        """The bench to judge; of a job file a bench that is not recorded yet."""
-        return self._record
-
-    @property
-    def new(self) -> bool:
-        """Whether its job file is measured again though a bench measured the same."""
-        return self._new
 
     @property
     def benches(self) -> list[str]:
         """The IDs of the benches of the store that measure the same, its own too."""
         with closing(Store()) as store:
-            return [self._record.bench, *Benches(store).of_definition(self._record.definition)]
+            return [self.record.bench, *Benches(store).of_definition(self.record.definition)]
 
     @property
     def folder(self) -> str:
         """The folder of the job file, which its paths are relative to."""
-        return self._record.folder or "."
+        return self.record.folder or "."
 
     @property
     def file(self) -> str | None:
         """The job file; None if it was standard input."""
-        file = self._record.file
+        file = self.record.file
         return os.path.relpath(file) if file not in ("", "-") else None
 
     def repeat(self, asked: int | None) -> int:
         """How often each cell is run."""
-        return asked or REPEAT if self.prepared else self._record.repeat
+        return asked or REPEAT if self.prepared else self.record.repeat
 
     def rules(
         self,
@@ -116,7 +109,7 @@ class Candidate:
         check_count("confirm", confirm, 0, MOST_REPETITIONS)
         if isinstance(max_regression, Mapping):
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
-        block = self._record.spec.get("gate") or {}
+        block = self.record.spec.get("gate") or {}
         floors = checked_names("max_regression", max_regression)
         rules = rules_of(block, baseline, floors, repeat, confirm, history, window, looks)
         rules.floors.require_cells(self.cells)
@@ -124,15 +117,15 @@ class Candidate:
 
     def with_message(self, gate: Gate) -> Gate:
         """The gate; the receivers of the job's `notify` get a message if it found a regression."""
-        if self._record.spec.get("notify"):
+        if self.record.spec.get("notify"):
             from rsctl.results.tracking.background import start_regressed
 
-            start_regressed(gate, self._record.spec)
+            start_regressed(gate, self.record.spec)
         return gate
 
     def require_known(self, floors: Mapping[str, Floor], baseline: Results) -> None:
         """Raise RsctlError if neither the job file nor the baseline has a metric with that name."""
-        declared = self._record.spec.get("metrics") or {}
+        declared = self.record.spec.get("metrics") or {}
         names = list(dict.fromkeys([*declared, *(series.name for series in baseline.series)]))
         unknown = next((n for n in floors if n not in names and metric_of(n) not in names), None)
         if unknown is None:
@@ -144,7 +137,7 @@ class Candidate:
 
     def require_goals(self, floors: Mapping[str, Floor], baseline: Results) -> None:
         """Raise RsctlError, before anything runs, if a metric has no goal on either side."""
-        declared = self._record.spec.get("metrics") or {}
+        declared = self.record.spec.get("metrics") or {}
         series = [
             Series(name=name, goal=about.get("goal"))
             for name, about in declared.items()
@@ -155,14 +148,14 @@ class Candidate:
     def require_unchanged(self) -> None:
         """Raise RsctlError if the job of a bench of the store has changed since it started."""
         if self.prepared is None:
-            reopen_own(self._record)
+            reopen_own(self.record)
 
     @property
     def job_arguments(self) -> list[str]:
         """The arguments of a command about the same job: its file, target and settings; or the ID
         of a bench of the store.
         """
-        record = self._record
+        record = self.record
         if self.prepared is None:
             return [record.bench]
         target = ["--target", record.other_target] if record.other_target else []
@@ -171,11 +164,11 @@ class Candidate:
     def only(self, cells: Sequence[Cell]) -> Candidate:
         """The candidate of a job file with some of its cells, as a bench of their own."""
         if self.prepared is None:
-            raise ValueError(f"{self._record.bench} has already run")
+            raise ValueError(f"{self.record.bench} has already run")
         plan = self.prepared.plan
         part = replace(plan, cells=[cell for cell in plan.cells if cell.values in cells])
         prepared = replace(self.prepared, plan=part)
-        return Candidate(part.new_bench(1), prepared, self._new)
+        return Candidate(part.new_bench(1), prepared, self.new)
 
     def measure(
         self,
@@ -188,20 +181,20 @@ class Candidate:
         A bench of the `excluded` IDs is not continued: a new one is run.
         """
         if self.prepared is None:
-            return Bench(self._record).results()
+            return Bench(self.record).results()
         repetitions = self.repeat(repeat)
-        bench = self.prepared.claim(repetitions, new=self._new, excluded=excluded)
+        bench = self.prepared.claim(repetitions, new=self.new, excluded=excluded)
         run(self.prepared, bench)
-        self._record = bench.reload()
+        self.record = bench.reload()
         return bench.results(range(repetitions))
 
     def measure_again(
         self, cells: Sequence[Cell], repeat: int, run: RunBench = just_run
     ) -> Results:
         """The samples of fresh runs of some cells, as a bench of their own. Raises RsctlError."""
-        plan = self.prepared.plan if self.prepared else reopen_own(self._record)
+        plan = self.prepared.plan if self.prepared else reopen_own(self.record)
         job = JobFile(plan.document, plan.settings)
-        part, record = plan_confirmation(plan, self._record, cells, repeat)
+        part, record = plan_confirmation(plan, self.record, cells, repeat)
         bench = claim(record, new=True)
         run(PreparedBench(job, part), bench)
         bench.reload()

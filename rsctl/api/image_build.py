@@ -43,7 +43,7 @@ class PreparedImage:
 
     def build(self, on_progress: Callable[[BuildEvent], None] | None = None) -> ImageResult:
         """Find or build the image, and push it if requested. Raises RsctlError."""
-        show = on_progress or _ignore
+        show = on_progress or (lambda _event: None)
         if self.builder == "cloud":
             return ensure_image_remotely(self.recipe, self.job, self.target, show)
         return ensure_image(self.recipe, self.job, show, self.builder, self.push)
@@ -88,7 +88,3 @@ def prepare_image(
         document.add([error("repository", message, remedy, "image.repository")])
     found = document.require_job()
     return PreparedImage(recipe, found, chosen, tuple(document.findings), builder, is_pushed)
-
-
-def _ignore(_event: BuildEvent) -> None:
-    """For callers that do not watch the build."""

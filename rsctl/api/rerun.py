@@ -229,7 +229,7 @@ def _unlike(
 def _sent(target: str, plan: dict[str, Any]) -> dict[str, Any]:
     """The values of a plan that a rerun must have again, by name, less the run's own ID."""
     env = public_variables(plan.get("env") or {})
-    variables = {f"env.{n}": _secret_if(value) for n, value in env.items()}
+    variables = {f"env.{n}": "(secret)" if value is None else value for n, value in env.items()}
     values = {**plan_print(target, plan), **variables}
     run = plan.get("run", "")
     return {
@@ -237,10 +237,6 @@ def _sent(target: str, plan: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if name != "env.RSCTL_CHECKPOINT_DIR"
     }
-
-
-def _secret_if(value: str | None) -> str:
-    return "(secret)" if value is None else value
 
 
 def _refused(message: str, remedy: str) -> RsctlError:

@@ -1,8 +1,8 @@
-"""Where the results of a run are."""
+"""Where the results of a run are, and its pages in a browser."""
 
 from __future__ import annotations
 
-from rsctl.runs.home import is_rehearsed
+from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.targets import get
 
@@ -26,3 +26,18 @@ def planned_locations(run: RunRecord) -> dict[str, str]:
         return get(run.target).results(run.plan)
     except (KeyError, TypeError, AttributeError):  # a plan that another version has stored
         return {}
+
+
+def pages_of(run: RunRecord) -> dict[str, str]:
+    """Addresses by kind: `console`, `tensorboard` and `logs` of a job in a cloud.
+
+    For a run on this machine, and for a rehearsal, the folders of its log and its results.
+    """
+    try:
+        pages = {} if is_rehearsed(run.run) else get(run.target).pages(run.url, run.plan)
+    except (KeyError, TypeError, AttributeError):  # a plan that another version has stored
+        pages = {}
+    if pages:
+        return pages
+    folders = {"run": str(run_directory(run.run)), **result_locations(run)}
+    return {name: location for name, location in folders.items() if "://" not in location}

@@ -76,7 +76,10 @@ def diff(one: Run | str, other: Run | str, *, on_outdated: OnOutdated = ignore) 
             steps=steps,
             ranks=moved_ranks(*ranks),
             metrics=_metrics(values, others),
-            remarks=[*map(_unfinished, filter(_is_unfinished, records)), *_missing(records, steps)],
+            remarks=[
+                *(_unfinished(run) for run in records if run.state is not JobState.SUCCEEDED),
+                *_missing(records, steps),
+            ],
         )
 
 
@@ -107,10 +110,6 @@ def _metrics(before: dict[str, Sample], after: dict[str, Sample]) -> list[Moved]
         )
         found.append(moved)
     return found
-
-
-def _is_unfinished(run: RunRecord) -> bool:
-    return run.state is not JobState.SUCCEEDED
 
 
 def _unfinished(run: RunRecord) -> str:

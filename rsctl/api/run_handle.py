@@ -23,9 +23,8 @@ from rsctl.api.arguments import (
 from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, OnFinding, chosen_replicas, log_batches
 from rsctl.api.metrics import metric_events
-from rsctl.api.pages import pages_of
 from rsctl.api.reconcile import awaited, latest, reconciled
-from rsctl.api.results import result_locations
+from rsctl.api.results import pages_of, result_locations
 from rsctl.api.work import Work, work_of_run
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost

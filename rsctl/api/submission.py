@@ -116,7 +116,7 @@ class PreparedRun:
         with closing(Store()) as store:
             origin = self._origin()  # before a file that the job writes can count as a change
             with self._emulating() as submission:
-                self._send_request(store, submission, on_progress or _ignore)
+                self._send_request(store, submission, on_progress or (lambda _event: None))
             if origin is not None:
                 with suppress(OSError, RsctlError):  # a job whose disk is full runs on
                     keep_origin(self.run_id, origin)
@@ -327,7 +327,3 @@ def _record_prediction(store: Store, submission: Submission, target: Target) -> 
         from rsctl.api.prediction import record_prediction  # for runs that exchange gradients
 
         record_prediction(store, submission, target)
-
-
-def _ignore(_event: BuildEvent) -> None:
-    """For callers that do not watch the build."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Optional
 
@@ -211,21 +212,34 @@ def make_cases(
     baseline: Results, candidate: Results, floors: Mapping[str, Floor]
 ) -> list[UndecidedCheck]:
     """A case for each metric in each cell of either side, then one across the cells of each."""
+    return cases_by(partial(_case, baseline, candidate), baseline, candidate, floors)
+
+
+def cases_by(
+    make_case: Callable[[str, Floor, Cell], UndecidedCheck],
+    baseline: Results,
+    candidate: Results,
+    floors: Mapping[str, Floor],
+    kind: type[UndecidedCheck] = UndecidedCheck,
+) -> list[UndecidedCheck]:
+    """As `make_cases`, where a function makes the case of a cell."""
     cells = [runs.cell for runs in candidate.cells]
     cells += [runs.cell for runs in baseline.cells if runs.cell not in cells]
     single = [
-        _case(baseline, candidate, name, floor_of(floors, name, cell), cell)
-        for name in floors
-        for cell in cells
+        make_case(name, floor_of(floors, name, cell), cell) for name in floors for cell in cells
     ]
-    across = [across_cells(name, single) for name in floors]
+    across = [across_cells(name, single, kind) for name in floors]
     return [*single, *(case for case in across if case is not None)]
 
 
 def new_check(
-    name: str, cell: Cell, floor: Floor, before: Optional[Series], after: Optional[Series]
+    name: str,
+    cell: Optional[Cell],
+    floor: Floor,
+    before: Optional[Series],
+    after: Optional[Series],
 ) -> MetricCheck:
-    """A check of one cell before anything is known of it but its metric."""
+    """A check of one cell, or across the cells, before anything is known of it but its metric."""
     sides = [series for series in (after, before) if series is not None]
     return MetricCheck(
         metric=name,
@@ -320,7 +334,7 @@ def _lost(series: Series) -> list[str]:
 
 
 def across_cells(
-    name: str, cases: Sequence[UndecidedCheck], kind: type[UndecidedCheck] = UndecidedCheck
+    name: str, cases: Sequence[UndecidedCheck], kind: type[UndecidedCheck]
 ) -> UndecidedCheck | None:
     """The check across all cells of a metric that have data, if they are several.
 
@@ -334,15 +348,8 @@ def across_cells(
         return None
     like = mine[0].check
     floor = Floor(mean([case.floor.amount for case in mine]), mine[0].floor.is_relative)
-    check = MetricCheck(
-        metric=name,
-        cell=None,
-        verdict=Verdict.NO_DATA,
-        floor=floor.amount,
-        is_relative=floor.is_relative,
-        unit=like.unit,
-        goal=like.goal,
-    )
+    check = new_check(name, None, floor, None, None)
+    check.unit, check.goal = like.unit, like.goal
     case = kind(check, floor, [cell for other in mine for cell in other.cells])
     check.runs = case.runs
     if not all(case.runs):

@@ -142,10 +142,10 @@ def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Dif
             )
     both_know = all(any(name.startswith(_ENV) for name in side) for side in (before, after))
     found = differences(before, after)
-    return [_or_not_set(one) if both_know else one for one in found]
+    return [or_not_set(one) if both_know else one for one in found]
 
 
-def _or_not_set(one: Difference) -> Difference:
+def or_not_set(one: Difference) -> Difference:
     """The plan of a run has all its variables: one that it does not have is not set."""
     if not one.name.startswith(_ENV):
         return one

@@ -4,7 +4,7 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple, Optional
 
@@ -140,17 +140,21 @@ def _of_metric(
         if is_comparable and spread
         else None,
         passes=excludable(spread, runs, share) if is_comparable and spread else None,
-        least=_least(before or repeat, checks, alpha * CONFIRMED if confirm else alpha),
+        least=least_runs(
+            checks,
+            alpha * CONFIRMED if confirm else alpha,
+            lambda number: smallest_p((before or repeat, number)),
+        ),
         confirm=confirm,
         cells=len(cells),
     )
 
 
-def _least(before: int, checks: tuple[int, int], alpha: float) -> int:
-    """How many runs a candidate must have to reach alpha in one cell, beside the baseline's."""
+def least_runs(checks: tuple[int, int], alpha: float, smallest_of: Callable[[int], float]) -> int:
+    """How many runs reach alpha in one cell, where `smallest_of` is the least p of a number."""
 
     def can_reach(runs: int) -> bool:
-        smallest = smallest_p((before, runs))
+        smallest = smallest_of(runs)
         return smallest <= shares(*checks, smallest, alpha)[0]
 
     return next((runs for runs in range(1, _MOST_RUNS) if can_reach(runs)), _MOST_RUNS)

@@ -208,17 +208,17 @@ def judge_again(
     alpha: float = ALPHA,
 ) -> None:
     """Decide the suspected checks of a gate by `fresh` runs alone, and by `cases` of all runs."""
-    alone = {_key(case.check): case for case in fresh}
-    suspects = {_key(check) for check in first.suspects}
-    kept = {_key(check): check for check in first.checks}
+    alone = {check_key(case.check): case for case in fresh}
+    suspects = {check_key(check) for check in first.suspects}
+    kept = {check_key(check): check for check in first.checks}
     shared = [_share(case, cases, alpha * CONFIRMED) for case in cases]
     evidence = [
-        case.weigh(share or 1.0) if _key(case.check) in suspects else NO_EVIDENCE
+        case.weigh(share or 1.0) if check_key(case.check) in suspects else NO_EVIDENCE
         for case, share in zip(cases, shared, strict=True)
     ]
     levels = _levels(cases, evidence, alpha * CONFIRMED)
     for case, pooled, level, share in zip(cases, evidence, levels, shared, strict=True):
-        key = _key(case.check)
+        key = check_key(case.check)
         if key in suspects:
             _confirm(case, alone.get(key), pooled, level, share, alpha)
         else:
@@ -411,5 +411,6 @@ def together(first: Results, again: Results) -> Results:
     return msgspec.structs.replace(first, series=series, fingerprint=prints)
 
 
-def _key(check: MetricCheck) -> tuple[str, str]:
+def check_key(check: MetricCheck) -> tuple[str, str]:
+    """The metric and the cell of a check: no two checks of a gate share both."""
     return check.metric, "*" if check.cell is None else cell_label(check.cell)

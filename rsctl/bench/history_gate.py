@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rsctl.bench.checks import MetricCheck
-from rsctl.bench.fingerprint import Cell, CellPrint, Fingerprint
+from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.forecast import Forecast
-from rsctl.bench.gate import Gate, evaluate, exit_code
+from rsctl.bench.gate import Gate, check_key, evaluate, exit_code
 from rsctl.bench.history_series import CommitPoint, HistorySeries
 from rsctl.bench.results import CellRuns, Results, Series, cell_label
 from rsctl.bench.stats import stdev, student_t
@@ -188,15 +188,14 @@ def improvements(
     """
     reversed_gate = evaluate(candidate, baseline, floors, alpha)
     better = {
-        (check.metric, _cell_key(check.cell))
+        check_key(check)
         for check in reversed_gate.checks
         if check.verdict is Verdict.REGRESSED and check.effect is not None
     }
     return [
         check
         for check in gate.checks
-        if (check.metric, _cell_key(check.cell)) in better
-        and (check.steps is None or _is_better(check))
+        if check_key(check) in better and (check.steps is None or _is_better(check))
     ]
 
 
@@ -253,7 +252,3 @@ def _within(check: MetricCheck, thresholds: Sequence[Threshold], alpha: float) -
 def _rounded(amount: float) -> float:
     """Up to a tenth of a percent, and at least that."""
     return max(math.ceil(1000 * amount), 1) / 1000
-
-
-def _cell_key(cell: Cell | None) -> str:
-    return "*" if cell is None else cell_label(cell)

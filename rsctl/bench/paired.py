@@ -17,7 +17,6 @@ from collections.abc import Callable, Hashable, Sequence
 from statistics import median
 from typing import NamedTuple, Optional
 
-from rsctl.bench.exchanges import p_within
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import by_baseline, by_both, interval_of, mean_of_row, pooled_spread
 
@@ -92,11 +91,6 @@ def interval(cells: Sequence[PairedCell], is_relative: bool = True) -> tuple[flo
     """
     blocks = _for_effect(cells, is_relative)
     return interval_of(_differences(blocks), blocks)
-
-
-def p_lower(blocks: Blocks, level: float = 1.0) -> float:
-    """One-sided p of the candidate being lower: exact, by exchanges within blocks."""
-    return p_within(blocks, level)
 
 
 def smallest_p(blocks: Blocks) -> float:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional
 
 from rsctl.bench import paired
 from rsctl.bench.fingerprint import Cell
-from rsctl.bench.forecast import format_detectable
+from rsctl.bench.forecast import format_detectable, least_runs
 from rsctl.bench.paired import PairedCell
 from rsctl.bench.paired_results import PairedResults, paired_values
 from rsctl.bench.results import Results, cell_label, parts_of
@@ -17,8 +17,6 @@ from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
 from rsctl.estimate.costs.billing import PlanCost
 from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.targets.base import Submission
-
-_MOST_REPETITIONS = 1000
 
 
 class PairedForecast(NamedTuple):
@@ -61,10 +59,11 @@ def forecast_pairs(
     checks = len(cells) * len(floors), len(floors) if cells[1:] else 0
     share = shares(*checks, paired.smallest_p_of(repeat), alpha)[0] or alpha / checks[0]
     fresh = Fresh(confirm, confirm) if confirm else None
-    smallest = paired.smallest_p_of(repeat) * (paired.smallest_p_of(confirm) if confirm else 1.0)
+    again = paired.smallest_p_of(confirm) if confirm else 1.0
+    smallest = paired.smallest_p_of(repeat) * again
     whole = alpha * CONFIRMED if confirm else alpha
     level = shares(*checks, smallest, whole)[0] or whole / checks[0]
-    least = _least(checks, confirm, alpha)
+    least = least_runs(checks, whole, lambda number: paired.smallest_p_of(number) * again)
     found = []
     for name, floor in floors.items():
         noise = _noise(known, name, cells) if known is not None and floor.is_relative else None
@@ -143,16 +142,3 @@ def _noise_of_cell(known: PairedResults, name: str, cell: Cell) -> float | None:
         pairs = PairedCell(*values, [block or 0 for block in blocks[: len(values[0])]])
         spreads.append(paired.spread([pairs], is_relative=True))
     return max((spread for spread in spreads if spread is not None), default=None)
-
-
-def _least(checks: tuple[int, int], confirm: int, alpha: float) -> int:
-    """How many repetitions can reach alpha in one cell, beside those of a confirmation."""
-
-    level = alpha * CONFIRMED if confirm else alpha
-    fresh = paired.smallest_p_of(confirm) if confirm else 1.0
-
-    def can_reach(repetitions: int) -> bool:
-        smallest = paired.smallest_p_of(repetitions) * fresh
-        return smallest <= shares(*checks, smallest, level)[0]
-
-    return next((n for n in range(1, _MOST_REPETITIONS) if can_reach(n)), _MOST_REPETITIONS)

@@ -8,13 +8,14 @@ the test, the effect and the interval.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Optional
 
 from rsctl.bench import paired
-from rsctl.bench.checks import MetricCheck, UndecidedCheck, across_cells, case_of, new_check
+from rsctl.bench.checks import MetricCheck, UndecidedCheck, case_of, cases_by, new_check
+from rsctl.bench.exchanges import p_within
 from rsctl.bench.fingerprint import Cell, refusals
-from rsctl.bench.floors import floor_of
 from rsctl.bench.gate import Gate, judge, judge_again, make_gate, require_goals
 from rsctl.bench.paired import PairedCell
 from rsctl.bench.paired_results import PairedResults, paired_values, together
@@ -37,7 +38,7 @@ def weigh_pairs(cells: Sequence[PairedCell], floor: Floor, level: float = 1.0) -
         for cell in cells
     ]
     tested, excluded = (paired.for_test(each, floor.is_relative) for each in (cells, moved))
-    return evidence_of(measured, paired.p_lower(tested, level), excluded)
+    return evidence_of(measured, p_within(tested, level), excluded)
 
 
 class PairedCheck(UndecidedCheck):
@@ -109,16 +110,8 @@ def confirm_pairs(
 
 def make_paired_cases(results: PairedResults, floors: Mapping[str, Floor]) -> list[UndecidedCheck]:
     """A case for each metric in each cell, then one across the cells of each metric."""
-    before, after = results.baseline, results.candidate
-    cells = [runs.cell for runs in after.cells]
-    cells += [runs.cell for runs in before.cells if runs.cell not in cells]
-    single = [
-        _case(results, name, floor_of(floors, name, cell), cell)
-        for name in floors
-        for cell in cells
-    ]
-    across = [across_cells(name, single, PairedCheck) for name in floors]
-    cases = [*single, *(case for case in across if case is not None)]
+    make_case = partial(_case, results)
+    cases = cases_by(make_case, results.baseline, results.candidate, floors, PairedCheck)
     for case in cases:
         case.check.pairs = case.check.runs[0]
     return cases

@@ -12,6 +12,7 @@ from rsctl.bench.fingerprint import (
     definition_differences,
     definitions,
     fixed_differences,
+    or_not_set,
     run_print,
     shown_differences,
 )
@@ -36,7 +37,7 @@ def run_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Diff
         found += definition_differences(before, after, name)
     names = {difference.name for difference in found}
     keys = [d for d in _key_differences(one, other) if d.name not in names]
-    shown = [_variable(difference) for difference in shown_differences(before, after)]
+    shown = [or_not_set(difference) for difference in shown_differences(before, after)]
     checks = _check_differences(store, one, other)
     every = [*found, *keys, *shown, *checks]
     return [e for number, e in enumerate(every) if e not in every[:number]]  # some are lists
@@ -62,14 +63,6 @@ def _slowest(store: Store, run: RunRecord) -> dict[str, float]:
                 kind = re.sub(r"^cuda\d+\.", "gpu.", name)
                 rates[kind] = min(value, rates.get(kind, value))
     return rates
-
-
-def _variable(difference: Difference) -> Difference:
-    """The plan has all variables of a run: one that it does not have is not set."""
-    if not difference.name.startswith("env."):
-        return difference
-    values = (difference.baseline, difference.candidate)
-    return Difference(difference.name, *(NOT_SET if value is None else value for value in values))
 
 
 def _fingerprint(store: Store, run: RunRecord) -> Fingerprint:

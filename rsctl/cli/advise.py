@@ -9,19 +9,19 @@ from typing import Annotated, Optional
 import typer
 
 from rsctl.api import (
-    Advice,
     Communication,
     JobFile,
+    Run,
     advise,
     advise_sweep,
     calibrate_from,
     communication,
     load,
+    measure,
     write_recommendation,
 )
 from rsctl.api.advice import advice_json
 from rsctl.cli import options
-from rsctl.cli.advise_measure import measure_script
 from rsctl.cli.command import make_command
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message
@@ -29,13 +29,14 @@ from rsctl.cli.views.advice import print_advice, print_communication, print_swee
 from rsctl.cli.views.advice_charts import advice_chart, plot_lines, sweep_chart
 from rsctl.cli.views.calibration import print_fitted
 from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.recommendation import format_seconds
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.results.report.charts import LineChart
+from rsctl.runs.stream.formatting import format_bytes
 
 _RANGE = re.compile(r"([0-9]{1,7})\.\.([0-9]{1,7})")
 _MOST_VALUES = 32
-_Known = tuple[Optional[str], Optional[Profile]]
-"""The run and the measurement that describe a step in place of the job file."""
+_DATA_SHOWN_FROM = 0.01
 
 
 def _parse_sweep(text: str) -> tuple[str, list[object]]:
@@ -60,7 +61,6 @@ def _parse_sweep(text: str) -> tuple[str, list[object]]:
 
 
 @make_command("advise")
-@options.errors_as_json
 def command(
     context: typer.Context,
     names: Annotated[
@@ -117,7 +117,7 @@ def command(
         bool, typer.Option("--write", help="Write the recommended reducers into the job file.")
     ] = False,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Recommend a topology and a number of reducers for a job, with their cost.
 
     rsctl predicts times from what a step computes and from the bandwidth of the machines. Without
@@ -125,7 +125,7 @@ def command(
     """
     if calibrate:
         print_fitted(calibrate_from(names), output)
-        return int(ExitCode.SUCCEEDED)
+        return
     if len(names) != 1:
         context.fail("advise takes one JOB; several names are runs for --calibrate")
     if (measure or measure_on) and run:
@@ -135,19 +135,50 @@ def command(
         context.fail("--write needs one job file and cannot be combined with --sweep")
     file = load(job, set=settings, strict=False)
     context.with_resource(Interrupts().listening())
-    profile = measure_script(file, measure_on) if measure or measure_on else None
+    profile = _measure_script(file, measure_on) if measure or measure_on else None
     if sweep:
-        _sweep(file, target, (run, profile), _parse_sweep(sweep), plot, svg, output)
-        return int(ExitCode.SUCCEEDED)
+        key, values = _parse_sweep(sweep)
+        swept = advise_sweep(file, key, values, target, run=run, profile=profile)
+        if output == "json":
+            print_json(sweep_json(swept))
+        else:
+            print_sweep(swept)
+        _draw(sweep_chart(swept), plot and output == "text", svg)
+        return
     alone = None if run else communication(file, target, profile=profile)
     if alone is not None:
         _show_communication(alone, write or plot or svg is not None, output)
-        return int(ExitCode.SUCCEEDED)
-    advice = _advise(file, target, (run, profile), plot, svg, output)
+        return
+    advice = advise(file, target, run=run, profile=profile)
+    if output == "json":
+        print_json(advice_json(advice))
+    else:
+        print_advice(advice)
+    _draw(advice_chart(advice), plot and output == "text", svg)
     if write:
         written = write_recommendation(job, advice)
         print_message(f"{job}: {', '.join(f'{k}: {v}' for k, v in written.items())}")
-    return int(ExitCode.SUCCEEDED)
+
+
+def _measure_script(job: JobFile, on: str | None) -> Profile:
+    """Run a few steps of the job's script; returns the measured profile.
+
+    Raises RsctlError.
+    """
+    where = f"on two nodes of {on}" if on else "on this machine"
+
+    def tell(run: Run) -> None:
+        print_message(f"measuring a few steps of the script {where}: run {run.id}")
+
+    profile = measure(job, on=on, on_begin=tell)
+    parts = [
+        f"a step of {format_seconds(profile.step_seconds)} without communication",
+        f"{format_bytes(profile.gradient_bytes)} of gradients",
+    ]
+    if profile.data_seconds > _DATA_SHOWN_FROM * profile.step_seconds:
+        parts.append(f"{format_seconds(profile.data_seconds)} of it waits for input")
+    print_message(f"measured: {', '.join(parts)}")
+    return profile
 
 
 def _show_communication(alone: Communication, wants_step: bool, output: str) -> None:
@@ -162,41 +193,6 @@ def _show_communication(alone: Communication, wants_step: bool, output: str) -> 
         print_json(alone)
     else:
         print_communication(alone)
-
-
-def _advise(
-    file: JobFile,
-    target: str | None,
-    known: _Known,
-    plot: bool,
-    svg: Path | None,
-    output: str,
-) -> Advice:
-    advice = advise(file, target, run=known[0], profile=known[1])
-    if output == "json":
-        print_json(advice_json(advice))
-    else:
-        print_advice(advice)
-    _draw(advice_chart(advice), plot and output == "text", svg)
-    return advice
-
-
-def _sweep(
-    file: JobFile,
-    target: str | None,
-    known: _Known,
-    sweep: tuple[str, list[object]],
-    plot: bool,
-    svg: Path | None,
-    output: str,
-) -> None:
-    key, values = sweep
-    swept = advise_sweep(file, key, values, target, run=known[0], profile=known[1])
-    if output == "json":
-        print_json(sweep_json(swept))
-    else:
-        print_sweep(swept)
-    _draw(sweep_chart(swept), plot and output == "text", svg)
 
 
 def _draw(chart: LineChart, plot: bool, svg: Path | None) -> None:

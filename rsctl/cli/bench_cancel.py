@@ -6,14 +6,12 @@ from rsctl import api
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
-from rsctl.findings import ExitCode
 
 _WAIT_SECONDS = 60.0
 
 
 @make_command("cancel")
-@options.errors_as_json
-def command(bench: options.BenchArgument, output: options.Output = "text") -> int:
+def command(bench: options.BenchArgument, output: options.Output = "text") -> None:
     """Cancel all runs of a bench, and start no more of them.
 
     Exit code: 0 if all runs have ended, 6 if some are still running after a minute.
@@ -28,4 +26,3 @@ def command(bench: options.BenchArgument, output: options.Output = "text") -> in
         )
     if output == "json":
         print_json(handle.to_dict())
-    return int(ExitCode.SUCCEEDED)

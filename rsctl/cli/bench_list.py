@@ -11,14 +11,12 @@ from rsctl.cli.bench_common import state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.cli.views.table import write_table
-from rsctl.findings import ExitCode
 
 _HEAD = ["BENCH", "TARGET", "STATE", "RUNS", "CREATED (UTC)"]
 
 
 @make_command("list")
-@options.errors_as_json
-def command(limit: options.Limit = 20, output: options.Output = "text") -> int:
+def command(limit: options.Limit = 20, output: options.Output = "text") -> None:
     """List benches, newest first."""
     benches = api.benches(limit)
     if output == "json":
@@ -27,7 +25,6 @@ def command(limit: options.Limit = 20, output: options.Output = "text") -> int:
         typer.echo("no benches yet; start one: rsctl bench run JOB", err=True)
     else:
         write_table([_HEAD, *map(_row, benches)])
-    return int(ExitCode.SUCCEEDED)
 
 
 def _row(bench: Bench) -> list[str]:

@@ -12,7 +12,6 @@ from rsctl.api import (
     Bench,
     Budget,
     CiReport,
-    JobFile,
     PreparedBench,
     Stop,
     announce_reports,
@@ -23,25 +22,18 @@ from rsctl.api import (
 from rsctl.api.ci_reports import UNGATED_REPORTS
 from rsctl.cli import options
 from rsctl.cli.command import make_command
+from rsctl.cli.error_events import finding_events, interrupted, show_as_events_too
 from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
-from rsctl.cli.rehearsal_options import (
-    Behaviour,
-    Rehearse,
-    RehearseWith,
-    chosen_rehearsal,
-    require_rehearsal,
-)
-from rsctl.cli.show import print_events, print_message, show_findings
+from rsctl.cli.show import print_events, print_message
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.cli.views.bench import BenchView, make_bench_view, print_result
-from rsctl.findings import ExitCode, RsctlError, note
-from rsctl.runs.stream.events import FindingEvent, now
+from rsctl.findings import ExitCode, RsctlError
 
 _MOST_REPETITIONS = 1000
 
 
-@make_command("run")
+@make_command("run", json_errors=False)
 def command(
     context: typer.Context,
     job: options.Job,
@@ -70,9 +62,9 @@ def command(
         bool, typer.Option("--detach", "-d", help="Run in the background and return.")
     ] = False,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
-    rehearse: Rehearse = False,
-    rehearse_with: RehearseWith = "auto",
-    behaviour: Behaviour = [],
+    rehearse: options.Rehearse = False,
+    rehearse_with: options.RehearseWith = "auto",
+    behaviour: options.Behaviour = [],
     reports: Annotated[list[CiReport], options.report_option(UNGATED_REPORTS)] = [],
     output: options.Output = "text",
 ) -> int:
@@ -81,7 +73,7 @@ def command(
     A bench with --rehearse is marked as rehearsed, and no gate accepts it. Exit code: the worst
     exit code of the runs.
     """
-    require_rehearsal(context, rehearse, rehearse_with, behaviour)
+    options.require_rehearsal(context, rehearse, rehearse_with, behaviour)
     if detach and job == "-":
         context.fail("--detach needs a job file: the background process reads it again")
     _require_written_here(context, reports, detach)
@@ -90,9 +82,9 @@ def command(
     with _errors_as_events(output):
         settings = options.with_pack(settings, pack)
         file = load(job, set=settings, strict=False)
-        rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
+        rehearsal = options.chosen_rehearsal(rehearse, rehearse_with, behaviour)
         prepared = prepare_bench(file, target, rehearse=rehearsal)
-        _show_findings(prepared, file, output)
+        show_as_events_too(prepared.findings, file, output)
         bench = prepared.claim(repeat, new=new)
         if not rehearse:
             Budget(max_cost).reserve(prepared.remaining(bench))
@@ -197,25 +189,14 @@ def _stop_waiting(bench: Bench, chosen: RunOptions, interrupts: Interrupts) -> N
         bench.request_cancel()
 
 
-def _show_findings(prepared: PreparedBench, file: JobFile, output: str) -> None:
-    show_findings(prepared.findings, file)
-    if output == "json":
-        print_events([FindingEvent(time=now(), finding=finding) for finding in prepared.findings])
-
-
 @contextmanager
 def _errors_as_events(output: str) -> Iterator[None]:
     """Print an error that stops a bench before it begins as events too, with the result last."""
     try:
         yield
     except (RsctlError, KeyboardInterrupt) as caught:
-        problem = caught if isinstance(caught, RsctlError) else _interrupted()
+        problem = caught if isinstance(caught, RsctlError) else interrupted("nothing was submitted")
         if output == "json":
-            print_events([FindingEvent(time=now(), finding=f) for f in problem.findings])
+            print_events(finding_events(problem.findings))
             print_result(None, [], int(problem.exit_code))
         raise problem from None
-
-
-def _interrupted() -> RsctlError:
-    finding = note("interrupted", "interrupted: nothing was submitted")
-    return RsctlError(ExitCode.CANCELLED, finding)

@@ -18,7 +18,6 @@ from rsctl.runs.stream.sanitize import sanitize
 
 
 @make_command("status")
-@options.errors_as_json
 def command(
     bench: options.BenchArgument, watch: options.Watch = False, output: options.Output = "text"
 ) -> int:

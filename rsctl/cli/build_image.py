@@ -14,14 +14,13 @@ from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.views.build import make_build_view
 from rsctl.cli.views.build_text import format_seconds
-from rsctl.findings import ExitCode, first_of
+from rsctl.findings import first_of
 from rsctl.runs.stream.formatting import format_bytes
 
 _SHOWN = 5
 
 
 @make_command("build-image")
-@options.errors_as_json
 def command(
     context: typer.Context,
     job: options.Job,
@@ -42,7 +41,7 @@ def command(
         ),
     ] = "auto",
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Build a job's image, and optionally push it.
 
     Exit code: 0 if the image exists, whether built now or before.
@@ -55,7 +54,6 @@ def command(
     else:
         show_findings(image.findings, file)
         _build(image, output)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _print_recipe(image: PreparedImage, output: str) -> None:

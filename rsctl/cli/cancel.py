@@ -19,8 +19,7 @@ _WAIT_SECONDS = 60.0
 
 
 @make_command("cancel")
-@options.errors_as_json
-def command(run: options.RunId, output: options.Output = "text") -> int:
+def command(run: options.RunId, output: options.Output = "text") -> None:
     """Cancel a run.
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
@@ -35,7 +34,6 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
         print_message(f"{handle.id} {'' if is_own else 'has ended: '}{handle.state.value}")
     if output == "json":
         print_json(handle.to_dict())
-    return int(ExitCode.SUCCEEDED)
 
 
 def _cancel(run: Run) -> None:

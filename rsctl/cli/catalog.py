@@ -12,7 +12,6 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.views.table import write_table
-from rsctl.findings import ExitCode
 from rsctl.job.units import Accelerator
 from rsctl.runs.stream.sanitize import sanitize_line
 
@@ -30,7 +29,6 @@ def _parse_gpu(text: str) -> str:
 
 
 @make_command("catalog")
-@options.errors_as_json
 def command(
     context: typer.Context,
     what: Annotated[
@@ -82,7 +80,7 @@ def command(
         typer.Option("--refresh", help="Fetch the clouds' price lists first; needs credentials."),
     ] = False,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """List cloud machines and their prices.
 
     Exit code: 0; with --refresh, 3 if no cloud has credentials.
@@ -93,7 +91,7 @@ def command(
         _refresh(target)
     if what == "prices":
         _show_tables(target, output)
-        return int(ExitCode.SUCCEEDED)
+        return
     entries = machines(target, gpu=gpu, region=region, max_price=max_price, sort=sort or "price")
     if output == "json":
         print_json({"machines": entries})
@@ -101,7 +99,6 @@ def command(
         _write(entries, sort or "price")
     else:
         print_message("no machine matches; to list all: rsctl catalog")
-    return int(ExitCode.SUCCEEDED)
 
 
 def _refuse_filters(context: typer.Context, **filters: object) -> None:

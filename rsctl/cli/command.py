@@ -19,6 +19,7 @@ OUTPUT = "Output"
 """The heading in `--help` for options that control the output."""
 
 _OPTIONS = "Options"
+_Function = Callable[..., "int | None"]
 _NAME_WIDTH = 28  # of options and commands in `--help`; a longer one has its own line
 
 Quiet = Annotated[
@@ -40,7 +41,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the function and end with the exit code that it returns."""
-        code = super().invoke(ctx)
+        code = super().invoke(ctx) or 0
         sys.stdout.flush()  # a full disk is this command's error
         raise typer.Exit(code)
 
@@ -52,6 +53,25 @@ class Command(TyperCommand):
         """Write the arguments, and then the options under the headings of their panels."""
         _write_section(formatter, "Arguments", _arguments(self, ctx))
         _write_options(self, ctx, formatter)
+
+
+class ParentCommand(Command):
+    """A command that has further commands: `rsctl gate calibrate` besides `rsctl gate BENCH`.
+
+    The command WORD of NAME is `command` of the module `rsctl.cli.NAME_WORD`.
+    """
+
+    words: ClassVar[tuple[str, ...]]
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Parse the arguments, those after a word as of its command."""
+        if not args or args[0] not in self.words:
+            return super().make_context(info_name, args, parent, **extra)
+        module = import_module(f"rsctl.cli.{self.name}_{args[0]}")
+        command = get_command(module.command)
+        return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
 
 
 class LazyGroup(TyperGroup):
@@ -98,27 +118,39 @@ class LazyGroup(TyperGroup):
 
 
 def make_command(
-    name: str, cls: type[Command] = Command, **settings: Any
-) -> Callable[[Callable[..., int]], typer.Typer]:
-    """Decorate a typed function: its docstring is the help, its return value the exit code.
+    name: str, cls: type[Command] = Command, *, json_errors: bool = True, **settings: Any
+) -> Callable[[_Function], typer.Typer]:
+    """Decorate a typed function: its docstring is the help, its return value the exit code, where
+    None is success.
 
-    The command also has --quiet and --no-color, which the function need not handle. `settings` are
+    The command also has --quiet and --no-color, which the function need not handle. With `-o json`,
+    an error that ends it is printed as JSON on stdout too, so that a program need not read stderr;
+    `json_errors` is false where the command itself prints its errors, or no JSON. `settings` are
     arguments of `typer.Typer.command`.
     """
 
-    def decorate(function: Callable[..., int]) -> typer.Typer:
+    def decorate(function: _Function) -> typer.Typer:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name, cls=cls, **settings)(_with_output_options(function))
+        app.command(name, cls=cls, **settings)(_with_output_options(function, json_errors))
         return app
 
     return decorate
 
 
-def _with_output_options(function: Callable[..., int]) -> Callable[..., int]:
+def _with_output_options(function: _Function, json_errors: bool) -> _Function:
     @wraps(function)
-    def wrapped(quiet: bool, no_color: bool, **values: Any) -> int:
+    def wrapped(quiet: bool, no_color: bool, **values: Any) -> int | None:
+        from rsctl.findings import RsctlError
+
         set_output(quiet, no_color)
-        return function(**values)
+        try:
+            return function(**values)
+        except RsctlError as problem:
+            if json_errors and values.get("output") == "json":
+                from rsctl.cli.show import print_json
+
+                print_json({"findings": problem.findings})
+            raise
 
     signature = inspect.signature(function, eval_str=True)
     added = [

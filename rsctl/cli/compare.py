@@ -15,7 +15,6 @@ from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.table import write_table
-from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _CSV_HEAD = (
@@ -24,7 +23,7 @@ _CSV_HEAD = (
 )
 
 
-@make_command("compare")
+@make_command("compare", json_errors=False)
 def command(
     sides: Annotated[
         list[str],
@@ -43,7 +42,7 @@ def command(
             help="The format of standard output.",
         ),
     ] = "text",
-) -> int:
+) -> None:
     """Compare runs, benches and baselines, the last with the first.
 
     Exit code: 0 regardless of the difference; `rsctl gate` decides.
@@ -58,7 +57,6 @@ def command(
         sys.stdout.write(_csv(comparison))
     else:
         _print(comparison)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _print(comparison: Comparison) -> None:

@@ -9,14 +9,12 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
-from rsctl.findings import ExitCode
 from rsctl.runs.home import run_directory
 from rsctl.runs.stream.sanitize import sanitize_line
 
 
 @make_command("debug")
-@options.errors_as_json
-def command(run: options.RunId, output: options.Output = "text") -> int:
+def command(run: options.RunId, output: options.Output = "text") -> None:
     """Show what each rank of a run is doing, and which rank the others wait for.
 
     On this machine and under docker compose rsctl asks the ranks now, without a change to the run.
@@ -31,7 +29,6 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
         print_json(found)
     else:
         _print(found)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _print(found: RunInspection) -> None:

@@ -11,21 +11,19 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
-from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _MOST_RANKS = 8
 
 
 @make_command("diff")
-@options.errors_as_json
 def command(
     run: options.RunId,
     other: Annotated[
         str, typer.Argument(metavar="RUN", help="The run to compare with the first one.")
     ],
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Show what differs between two runs, and what moved from the first to the second.
 
     The differences are of the job file, arguments, variables, code, image, versions and machines.
@@ -41,7 +39,6 @@ def command(
             typer.echo(sanitize_text(line))
         for remark in found.remarks:
             print_message(sanitize_text(remark))
-    return int(ExitCode.SUCCEEDED)
 
 
 def _lines(found: RunDiff) -> list[str]:

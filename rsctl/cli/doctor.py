@@ -25,7 +25,6 @@ _COLORS: dict[str, str] = {
 
 
 @make_command("doctor")
-@options.errors_as_json
 def command(
     job: Annotated[
         Optional[str],

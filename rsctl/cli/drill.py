@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any, Optional
 
 import typer
 
 from rsctl.api import load
-from rsctl.api.drill import PreparedDrill, prepare_drill
+from rsctl.api.drill import prepare_drill
 from rsctl.api.drill_report import write_html, write_junit
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.interrupts import Interrupts
-from rsctl.cli.rehearsal_options import (
-    Behaviour,
-    Rehearse,
-    RehearseWith,
-    chosen_rehearsal,
-    require_rehearsal,
-)
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.views.drill import format_result, print_drill
 from rsctl.findings import ExitCode
@@ -88,7 +80,6 @@ _Report = Annotated[
 
 
 @make_command("drill", epilog=_FAULTS)
-@options.errors_as_json
 def command(
     context: typer.Context,
     job: options.Job,
@@ -98,9 +89,9 @@ def command(
     step: _Step = None,
     metric: _Metric = None,
     patience: _Patience = None,
-    rehearse: Rehearse = False,
-    rehearse_with: RehearseWith = "auto",
-    behaviour: Behaviour = [],
+    rehearse: options.Rehearse = False,
+    rehearse_with: options.RehearseWith = "auto",
+    behaviour: options.Behaviour = [],
     reports: _Report = [],
     output: options.Output = "text",
 ) -> int:
@@ -112,7 +103,7 @@ def command(
     Exit code: 0 if the job survived all faults that are possible, otherwise 1; 2 if the job reports
     no loss; 130 if the drill was interrupted.
     """
-    require_rehearsal(context, rehearse, rehearse_with, behaviour)
+    options.require_rehearsal(context, rehearse, rehearse_with, behaviour)
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     file = load(job, set=settings, strict=False)
@@ -120,7 +111,7 @@ def command(
         file,
         target,
         faults=[name for text in faults for name in text.split(",") if name],
-        rehearse=chosen_rehearsal(rehearse, rehearse_with, behaviour),
+        rehearse=options.chosen_rehearsal(rehearse, rehearse_with, behaviour),
         metric=metric,
         step=step,
         patience=None if patience is None else float(patience),
@@ -129,13 +120,25 @@ def command(
     results: list[FaultResult] = []
     runs: list[str] = []
     names = [fault.name for fault in drill.faults]
-    write = partial(_write, reports, drill, names, results)
+
+    def write() -> None:
+        """Write the JUnit files: a fault without a result is an error in them."""
+        for path in _of_kind("junit", reports):
+            write_junit(path, drill.job.name, names, results)
+
+    def show_start(name: str, run: str) -> None:
+        runs.append(run)
+        what = {"reference": "without a fault", "resumed": "  resumed"}.get(name, name)
+        print_message(f"{what}: {run}")
+
+    def take(result: FaultResult) -> None:
+        results.append(result)
+        write()
+        print_message(format_result(result))
+
     write()
     try:
-        found = drill.run(
-            lambda name, run: _show_start(name, run, runs),
-            lambda result: _take(result, results, write),
-        )
+        found = drill.run(show_start, take)
     except KeyboardInterrupt:
         print_message(f"interrupted: {runs[-1] if runs else 'nothing'} is cancelled")
         return int(ExitCode.INTERRUPTED)
@@ -150,26 +153,3 @@ def command(
 
 def _of_kind(kind: str, reports: list[tuple[str, str]]) -> list[str]:
     return [path for of, path in reports if of == kind]
-
-
-def _write(
-    reports: list[tuple[str, str]],
-    drill: PreparedDrill,
-    names: list[str],
-    results: list[FaultResult],
-) -> None:
-    """Write the JUnit files: a fault without a result is an error in them."""
-    for path in _of_kind("junit", reports):
-        write_junit(path, drill.job.name, names, results)
-
-
-def _take(result: FaultResult, results: list[FaultResult], write: Any) -> None:
-    results.append(result)
-    write()
-    print_message(format_result(result))
-
-
-def _show_start(name: str, run: str, runs: list[str]) -> None:
-    runs.append(run)
-    what = {"reference": "without a fault", "resumed": "  resumed"}.get(name, name)
-    print_message(f"{what}: {run}")

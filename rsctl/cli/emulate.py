@@ -13,7 +13,6 @@ import typer
 
 from rsctl.api import EmulatedCloud, Fault, emulate, emulated_clouds
 from rsctl.cli import options
-from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.command import make_command
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message
@@ -32,7 +31,6 @@ def _complete_clouds(incomplete: str) -> list[str]:
 
 
 @make_command("emulate")
-@options.errors_as_json
 def command(
     cloud: Annotated[
         str,
@@ -100,12 +98,12 @@ def command(
         ),
     ] = [],
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Emulate a cloud's API on this machine.
 
     It serves until Ctrl-C and then exits with 0.
     """
-    settings = parse_behaviour(behaviour)
+    settings = options.parse_behaviour(behaviour)
     to_come = [parse_fault(text) for text in faults]
     emulating = emulate(
         cloud,
@@ -123,7 +121,6 @@ def command(
         _show(emulated, output)
         while not interrupts.count:
             time.sleep(_POLL_SECONDS)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _show(cloud: EmulatedCloud, output: str) -> None:

@@ -1,13 +1,13 @@
-"""The error that ends a stream of events, as its last events."""
+"""Findings as events, such as the error that ends a stream of events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from rsctl.api import ResultUnknown, Run, known_run
-from rsctl.cli.show import print_events
-from rsctl.findings import ExitCode, Finding, JobState, RsctlError
+from rsctl.api import JobFile, ResultUnknown, Run, known_run
+from rsctl.cli.show import print_events, show_findings
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
 from rsctl.runs.stream.events import FindingEvent, ResultEvent, now
 
 
@@ -21,6 +21,18 @@ def errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
             with suppress(OSError):  # standard output may be what failed
                 print_events([*finding_events(problem.findings), _result(problem, run)])
         raise
+
+
+def show_as_events_too(findings: Iterable[Finding], file: JobFile | None, output: str) -> None:
+    """Print findings for a person, and as events in a stream of events."""
+    show_findings(findings, file)
+    if output == "json":
+        print_events(finding_events(findings))
+
+
+def interrupted(consequence: str) -> RsctlError:
+    """The error of a command that was interrupted while no job exists."""
+    return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {consequence}"))
 
 
 def finding_events(findings: Iterable[Finding]) -> list[FindingEvent]:

@@ -28,7 +28,7 @@ def command(
             help="A replica, such as worker-1 (default: the first), and the command.",
         ),
     ],
-) -> int:
+) -> None:
     """Run a command on a node of a run, with the variables of the job.
 
     Write -- before a command that has options. Targets process and compose.

@@ -17,7 +17,7 @@ from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.options import parse_choice
 from rsctl.cli.runs import find_run, find_run_or_bench
 from rsctl.cli.show import print_message
-from rsctl.findings import ExitCode, first_of
+from rsctl.findings import first_of
 from rsctl.results.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
 from rsctl.results.export.tables import TABLES, ExportSource, Table, make_table, sources_of
 
@@ -28,7 +28,7 @@ def _parse_table(name: str) -> str:
     return parse_choice(name, TABLES)
 
 
-@make_command("export")
+@make_command("export", json_errors=False)
 def command(
     context: typer.Context,
     references: Annotated[
@@ -58,7 +58,7 @@ def command(
             "standard output, except for parquet.",
         ),
     ] = None,
-) -> int:
+) -> None:
     """Export runs and benches as tables: runs, samples, metrics, telemetry.
 
     A figure is one number per run and metric. Runs of a bench have their cell's values as columns.
@@ -79,7 +79,6 @@ def command(
         for path, parts in _files(output, is_folder, made, file_format):
             write_file(path, partial(_write, parts, file_format), "give another path with -o")
             print_message(f"{path}")
-    return int(ExitCode.SUCCEEDED)
 
 
 def _check_choice(

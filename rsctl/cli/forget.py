@@ -11,11 +11,10 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.silence import silence_told
-from rsctl.findings import ExitCode, warning
+from rsctl.findings import warning
 
 
 @make_command("forget")
-@options.errors_as_json
 def command(
     run: options.RunId,
     force: Annotated[
@@ -25,7 +24,7 @@ def command(
         ),
     ] = False,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Remove a run from the list, with its log.
 
     Its outputs and checkpoints are kept.
@@ -44,4 +43,3 @@ def command(
     )
     if output == "json":
         print_json({"run": done.run, "kept": kept})
-    return int(ExitCode.SUCCEEDED)

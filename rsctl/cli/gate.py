@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
-from typer.main import get_command
 
 from rsctl.api import (
     CI_REPORTS,
@@ -25,16 +24,9 @@ from rsctl.api import (
 )
 from rsctl.api.gate_settings import WINDOW, require_writable
 from rsctl.cli import options
-from rsctl.cli.command import Command, make_command
+from rsctl.cli.command import ParentCommand, make_command
 from rsctl.cli.gate_history import print_outdated, record_only, record_results
 from rsctl.cli.gate_run import BenchRunner, errors_in_junit, open_source
-from rsctl.cli.rehearsal_options import (
-    Behaviour,
-    Rehearse,
-    RehearseWith,
-    chosen_rehearsal,
-    require_rehearsal,
-)
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.tracking import show_missing_messages
@@ -176,26 +168,11 @@ _FailOnImprovement = Annotated[
 _Reports = Annotated[list[CiReport], options.report_option(CI_REPORTS)]
 
 
-class _Gate(Command):
-    """The group of `rsctl gate`, of which `calibrate` is a separate command."""
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: Any = None,
-        **extra: Any,
-    ) -> Any:
-        if args[:1] != ["calibrate"]:
-            return super().make_context(info_name, args, parent, **extra)
-        from rsctl.cli.gate_calibrate import command as calibrate
-
-        command = get_command(calibrate)
-        return command.make_context(f"{info_name} calibrate", args[1:], parent, **extra)
+class _Gate(ParentCommand):
+    words = ("calibrate",)
 
 
 @make_command("gate", cls=_Gate, epilog=_EPILOG)
-@options.errors_as_json
 def command(
     context: typer.Context,
     bench: _Source,
@@ -216,9 +193,9 @@ def command(
     window: _Window = None,
     record: _Record = None,
     fail_on_improvement: _FailOnImprovement = False,
-    rehearse: Rehearse = False,
-    rehearse_with: RehearseWith = "auto",
-    behaviour: Behaviour = [],
+    rehearse: options.Rehearse = False,
+    rehearse_with: options.RehearseWith = "auto",
+    behaviour: options.Behaviour = [],
     reports: _Reports = [],
     output: options.Output = "text",
 ) -> int:
@@ -233,12 +210,12 @@ def command(
         context.fail("--update-baseline writes a file, and --against has none")
     if against is not None and (history is not None or fail_on_improvement):
         context.fail("--history and --fail-on-improvement need a stored baseline, not --against")
-    require_rehearsal(context, rehearse, rehearse_with, behaviour)
+    options.require_rehearsal(context, rehearse, rehearse_with, behaviour)
     if rehearse and against is None:
         context.fail("--rehearse needs --against: a rehearsal has no baseline but its other side")
     if rehearse and record is not None:
         context.fail("--record keeps measurements of the cloud, and --rehearse makes none")
-    rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
+    rehearsal = options.chosen_rehearsal(rehearse, rehearse_with, behaviour)
     settings = options.with_pack(settings, pack)
     candidate = open_source(bench, target, settings, new, rehearsal)
     paired = not update_baseline and is_paired(candidate, baseline, against, history)

@@ -16,7 +16,6 @@ from rsctl.findings import ExitCode, RsctlError, error
 
 
 @make_command("calibrate")
-@options.errors_as_json
 def command(
     bench: Annotated[
         str,

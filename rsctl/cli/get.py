@@ -23,14 +23,11 @@ def _parse_kind(name: str) -> str:
 
 
 def _parse_size(text: str) -> int:
-    try:
-        return Size.parse(text)
-    except ValueError as problem:
-        raise typer.BadParameter(f"{text!r} is not {problem}") from None
+    size: int = options.parse_unit(text, Size.parse)
+    return size
 
 
 @make_command("get")
-@options.errors_as_json
 def command(
     run: options.RunId,
     folder: Annotated[

@@ -11,11 +11,9 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.history import recorded_line
-from rsctl.findings import ExitCode
 
 
 @make_command("add")
-@options.errors_as_json
 def command(
     location: Annotated[
         str,
@@ -35,7 +33,7 @@ def command(
         ),
     ] = None,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Append the samples of a bench to a history, which is created if it does not exist.
 
     Exit code: 0, or 8 if the bench has no data.
@@ -45,4 +43,3 @@ def command(
         print_json(added)
     else:
         print_message(recorded_line(added))
-    return int(ExitCode.SUCCEEDED)

@@ -18,7 +18,6 @@ from rsctl.runs.stream.sanitize import sanitize_text
 
 
 @make_command("bisect")
-@options.errors_as_json
 def command(
     job: Annotated[str, typer.Argument(metavar="JOB", help="A job file in a git working tree.")],
     good: Annotated[

@@ -50,7 +50,7 @@ def command(
             "nccl-tests or webdataset.",
         ),
     ] = [],
-) -> int:
+) -> None:
     """Create a job file from a template or from your own script.
 
     
@@ -79,7 +79,7 @@ def command(
         directory = Path(arguments[-1])
         files = _template(arguments[0])
         _write(directory, files, _next(directory, files))
-        return int(ExitCode.SUCCEEDED)
+        return
 
     from rsctl.job.from_command import (
         in_folder,
@@ -112,7 +112,6 @@ def command(
             message = f"init reads commands and shell scripts, not files such as {arguments[0]}"
             remedy = "give the command in it that starts your script: rsctl init torchrun ..."
         raise RsctlError(ExitCode.USAGE, error("template", message, remedy))
-    return int(ExitCode.SUCCEEDED)
 
 
 def _found_program() -> list[str]:

@@ -22,7 +22,7 @@ from rsctl.cli.silence import silence_told
 from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import paint_state
 from rsctl.cli.views.table import write_table
-from rsctl.findings import ExitCode, JobState
+from rsctl.findings import JobState
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -31,7 +31,6 @@ _MAX_METRICS = 3
 
 
 @make_command("list")
-@options.errors_as_json
 def command(
     limit: options.Limit = 20,
     name: Annotated[
@@ -68,7 +67,7 @@ def command(
         bool, typer.Option("--cells", help="Show each run of a bench, not one row for all of them.")
     ] = False,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """List runs, newest first. The runs of a bench are one row."""
     reported: list[str] = []
 
@@ -102,7 +101,6 @@ def command(
         print_message(
             f"there are older runs; to see them: rsctl list -n {2 * limit}, or -n 0 for all"
         )
-    return int(ExitCode.SUCCEEDED)
 
 
 class _Row(NamedTuple):

@@ -18,7 +18,6 @@ from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import failure_block, final_state_line
-from rsctl.findings import ExitCode
 from rsctl.runs.findings import LOG_REFUSED, NO_ANSWER
 from rsctl.runs.stream.events import FindingEvent, LogEvent, now
 from rsctl.runs.stream.formatting import LineFormat, is_shown
@@ -29,7 +28,7 @@ _FILTERS = "Filters"
 MOST_FOLLOWED = 8
 
 
-@make_command("logs")
+@make_command("logs", json_errors=False)
 def command(
     run: options.RunId,
     follow: Annotated[
@@ -98,7 +97,7 @@ def command(
         ),
     ] = None,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Show the merged log of a run.
 
     With --follow and many workers, it shows only the first worker, unless you choose replicas.
@@ -136,7 +135,6 @@ def command(
     show_findings(findings)
     if follow and output == "text":
         _print_end(handle.reload())
-    return int(ExitCode.SUCCEEDED)
 
 
 def _print_end(run: RunRecord) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rsctl.api import Budget, ExitCode
+from rsctl.api import Budget
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.mcp.server import serve
@@ -37,7 +37,7 @@ def command(
         ),
     ] = False,
     max_cost: options.MaxCost = None,
-) -> int:
+) -> None:
     """Serve tools for AI agents: the Model Context Protocol on standard input and output.
 
     The tools are validate, plan, advise, status, logs, metrics, compare, gate and list, and with
@@ -50,4 +50,3 @@ def command(
     os.chdir(root)
     if sys.stdin is not None:  # it was not closed at the start
         serve(Session(Path.cwd().resolve(), allow_submit, Budget(max_cost)))
-    return int(ExitCode.SUCCEEDED)

@@ -21,7 +21,7 @@ from rsctl.runs.stream.ndjson import event_line
 from rsctl.runs.stream.sanitize import sanitize
 
 
-@make_command("metrics")
+@make_command("metrics", json_errors=False)
 def command(
     context: typer.Context,
     run: options.RunId,
@@ -37,7 +37,7 @@ def command(
         bool, typer.Option("--nodes", help="Also show the telemetry of the nodes and of the cloud.")
     ] = False,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Show the metrics of a run."""
     if follow and plot:
         context.fail("--plot draws the existing values and cannot be combined with --follow")
@@ -56,7 +56,6 @@ def command(
         plot_metrics(shown, handle.record.metrics_spec)
     else:
         _print_table(shown, handle.record, nodes)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _require(run: Run, names: Iterable[str]) -> None:

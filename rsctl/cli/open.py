@@ -20,7 +20,6 @@ Page = Literal["console", "tensorboard", "logs", "run", "outputs", "checkpoints"
 
 
 @make_command("open")
-@options.errors_as_json
 def command(
     run: options.RunId,
     page: Annotated[
@@ -34,7 +33,7 @@ def command(
         ),
     ] = True,
     output: options.Output = "text",
-) -> int:
+) -> None:
     """Show the web pages of a run: console, TensorBoard, log.
 
     A run on this machine has folders instead. On a desktop, if standard output is a terminal and CI
@@ -51,13 +50,12 @@ def command(
     chosen = {page: pages[page]} if page is not None else pages
     if output == "json":
         print_json({"run": handle.id, "pages": chosen})
-        return int(ExitCode.SUCCEEDED)
+        return
     width = max(map(len, chosen), default=0)
     for name, address in chosen.items():
         typer.echo(sanitize_line(f"{name:<{width}}  {address}"))
     if browser and chosen and is_desktop():
         open_page(next(iter(chosen.values())))
-    return int(ExitCode.SUCCEEDED)
 
 
 def is_desktop() -> bool:

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from functools import wraps
-from typing import Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
 from rsctl.cli.command import OUTPUT
 from rsctl.target_info import BUILT_IN, has_target, target_names
 
+if TYPE_CHECKING:
+    from rsctl.api import Rehearsal
 
-def errors_as_json(function: Callable[..., int]) -> Callable[..., int]:
-    """With `-o json`, also print an error that ends the command as JSON on stdout.
-
-    `{"findings": [...]}`, for a command that prints one document.
-    """
-
-    @wraps(function)
-    def wrapped(**values: Any) -> int:
-        from rsctl.findings import RsctlError
-
-        try:
-            return function(**values)
-        except RsctlError as problem:
-            if values["output"] == "json":
-                from rsctl.cli.show import print_json
-
-                print_json({"findings": problem.findings})
-            raise
-
-    return wrapped
+_REHEARSAL = "Rehearsal"
 
 
 def _parse_target(name: str) -> str:
@@ -116,7 +98,7 @@ def _parse_money(text: str) -> Any:
     """Parse `40USD`. Raises typer.BadParameter."""
     from rsctl.job.units import Money
 
-    return _parse_unit(text, Money.parse)
+    return parse_unit(text, Money.parse)
 
 
 def _parse_setting(text: str) -> str:
@@ -135,7 +117,7 @@ def parse_duration(text: str) -> Any:
     """Parse `90s`. Raises typer.BadParameter."""
     from rsctl.job.units import Duration
 
-    return _parse_unit(text, Duration.parse)
+    return parse_unit(text, Duration.parse)
 
 
 def parse_choice(name: str, names: Collection[str]) -> str:
@@ -145,7 +127,8 @@ def parse_choice(name: str, names: Collection[str]) -> str:
     return name
 
 
-def _parse_unit(text: str, parse: Callable[[str], Any]) -> Any:
+def parse_unit(text: str, parse: Callable[[str], Any]) -> Any:
+    """Parse a quantity by its type. Raises typer.BadParameter with the reason."""
     try:
         return parse(text)
     except ValueError as problem:
@@ -258,6 +241,32 @@ MetricNames = Annotated[
 ]
 Runner = Literal["auto", "docker", "process"]
 """The runner of an emulated cloud's nodes."""
+Rehearse = Annotated[
+    bool,
+    typer.Option(
+        "--rehearse",
+        rich_help_panel=_REHEARSAL,
+        help="Emulate the cloud on this machine; send nothing.",
+    ),
+]
+RehearseWith = Annotated[
+    Runner,
+    typer.Option(
+        "--rehearse-with",
+        rich_help_panel=_REHEARSAL,
+        help="The runner of nodes. auto: docker if an engine answers, otherwise process.",
+    ),
+]
+Behaviour = Annotated[
+    list[str],
+    typer.Option(
+        "--behaviour",
+        metavar="NAME=VALUE",
+        rich_help_panel=_REHEARSAL,
+        help="Behavior of the cloud, such as preemptions=1; docs/reference/behaviours.md lists "
+        "all. Repeatable.",
+    ),
+]
 Port = Annotated[
     int,
     typer.Option(
@@ -287,3 +296,40 @@ Output = Annotated[
 def with_pack(settings: list[str], pack: bool | None) -> list[str]:
     """The settings with that of `--pack` or `--no-pack`."""
     return settings if pack is None else [*settings, f"bench.pack={str(pack).lower()}"]
+
+
+def require_rehearsal(
+    context: typer.Context, rehearse: bool, rehearse_with: str, behaviour: list[str]
+) -> None:
+    """End with a usage error if an option of a rehearsal is given without --rehearse."""
+    if not rehearse and (behaviour or rehearse_with != "auto"):
+        option = "--behaviour" if behaviour else "--rehearse-with"
+        context.fail(f"{option} requires --rehearse")
+
+
+def chosen_rehearsal(
+    rehearse: bool, rehearse_with: Runner, behaviour: list[str]
+) -> Rehearsal | None:
+    """The rehearsal that the options ask for, None without --rehearse. Raises RsctlError."""
+    from rsctl.api import Rehearsal
+
+    return Rehearsal(rehearse_with, parse_behaviour(behaviour)) if rehearse else None
+
+
+def parse_behaviour(texts: Iterable[str]) -> dict[str, Any]:
+    """Parse `stockouts=2` as a field and its value, which is JSON or text. Raises RsctlError."""
+    import msgspec
+
+    from rsctl.findings import ExitCode, RsctlError, error
+
+    behaviour: dict[str, Any] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            message = f"--behaviour {text!r} is not in the form NAME=VALUE"
+            raise RsctlError(ExitCode.USAGE, error("behaviour", message, "for example stockouts=2"))
+        try:
+            behaviour[name] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            behaviour[name] = value
+    return behaviour

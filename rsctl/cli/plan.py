@@ -14,13 +14,11 @@ from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.show import print_json, show_findings
 from rsctl.cli.views.cost import format_plan_cost
-from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize
 from rsctl.target_info import target_info
 
 
 @make_command("plan")
-@options.errors_as_json
 def command(
     context: typer.Context,
     job: options.Job,
@@ -47,7 +45,7 @@ def command(
             "for the cloud's SDK; script prints the whole batch script of target slurm.",
         ),
     ] = "text",
-) -> int:
+) -> None:
     """Show exactly what a job would run; send nothing.
 
     Exit code: 0, or 2 if the job cannot be planned.
@@ -58,7 +56,7 @@ def command(
     if output in ("python", "script"):  # several people may run the code: each needs an ID
         code = sdk_code(file, target, run_id=run_id, is_script=output == "script")
         typer.echo(code, nl=False)
-        return int(ExitCode.SUCCEEDED)
+        return
     planned = plan(file, target, run_id=run_id, rehearse=rehearse)
     packed = _packed(file, target, rehearse)
     if output == "json":
@@ -67,7 +65,6 @@ def command(
     else:
         show_findings(planned.findings, file)
         typer.echo(sanitize(plan_text(planned, file.cells, packed)), nl=False)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _packed(file: JobFile, target: str | None, rehearse: bool) -> str | None:

@@ -16,7 +16,6 @@ from rsctl.findings import ExitCode
 
 
 @make_command("profile")
-@options.errors_as_json
 def command(
     run: options.RunId,
     seconds: Annotated[

@@ -33,7 +33,6 @@ def _parse_age(text: str) -> float:
 
 
 @make_command("prune")
-@options.errors_as_json
 def command(
     older_than: Annotated[
         Optional[float],

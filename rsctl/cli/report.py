@@ -15,7 +15,6 @@ from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_message
-from rsctl.findings import ExitCode
 from rsctl.runs.stream.formatting import format_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rsctl.results.report.charts import Chart
 
 
-@make_command("report")
+@make_command("report", json_errors=False)
 def command(
     context: typer.Context,
     sources: Annotated[
@@ -63,7 +62,7 @@ def command(
             "--chart-format", help="The format of the chart files; png needs the extra report."
         ),
     ] = "svg",
-) -> int:
+) -> None:
     """Write an HTML report of runs, benches and histories, with charts.
 
     The file needs no network and contains no scripts. The command compares several runs or benches,
@@ -90,7 +89,6 @@ def command(
         print_message(f"{output}: {format_bytes(len(data))}, {count}")
     if charts is not None:
         _write_charts(Path(charts), report.charts, chart_format)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) -> Source:

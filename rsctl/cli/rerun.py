@@ -21,7 +21,7 @@ from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize
 
 
-@make_command("rerun")
+@make_command("rerun", json_errors=False)
 def command(
     context: typer.Context,
     run: options.RunId,

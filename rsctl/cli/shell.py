@@ -13,7 +13,6 @@ from rsctl.cli.command import make_command
 from rsctl.cli.exec import is_terminal, run_here
 from rsctl.cli.open import is_desktop, open_page
 from rsctl.cli.runs import find_run
-from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize_line
 
 
@@ -28,7 +27,7 @@ def command(
             help="A replica. Default: the first.",
         ),
     ] = None,
-) -> int:
+) -> None:
     """Open a shell on a node of a run, with the variables of the job.
 
     On target process it is your own shell, in the job's folder. On Vertex AI, with
@@ -51,4 +50,3 @@ def command(
         run_here(NodeCommand(found.command))
     elif found.command is not None:
         typer.echo(sanitize_line(shlex.join(found.command)))
-    return int(ExitCode.SUCCEEDED)

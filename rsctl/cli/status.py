@@ -22,7 +22,6 @@ from rsctl.runs.stream.sanitize import sanitize
 
 
 @make_command("status")
-@options.errors_as_json
 def command(
     run: options.RunId, watch: options.Watch = False, output: options.Output = "text"
 ) -> int:

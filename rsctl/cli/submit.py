@@ -28,24 +28,17 @@ from rsctl.api import JobFile, PreparedRun, Run, load, plan, prepare
 from rsctl.cli import options
 from rsctl.cli.accepted import latest_record, once_accepted
 from rsctl.cli.command import Command, make_command
-from rsctl.cli.error_events import errors_as_events, finding_events
+from rsctl.cli.error_events import errors_as_events, interrupted, show_as_events_too
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
-from rsctl.cli.rehearsal_options import (
-    Behaviour,
-    Rehearse,
-    RehearseWith,
-    chosen_rehearsal,
-    require_rehearsal,
-)
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_trackers
 from rsctl.cli.views.build import QuietBuildView, make_build_view
 from rsctl.cli.views.next_commands import next_commands, resume_command
 from rsctl.cli.views.run import make_view
-from rsctl.findings import ExitCode, RsctlError, note
+from rsctl.findings import ExitCode
 
 _SCRIPT = "A script without a job file"
 
@@ -107,7 +100,7 @@ class _Submit(Command):
             raise
 
 
-@make_command("submit", cls=_Submit)
+@make_command("submit", cls=_Submit, json_errors=False)
 def command(
     context: typer.Context,
     job: _Job,
@@ -120,9 +113,9 @@ def command(
     resume: options.Resume = None,
     get: Get = None,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
-    rehearse: Rehearse = False,
-    rehearse_with: RehearseWith = "auto",
-    behaviour: Behaviour = [],
+    rehearse: options.Rehearse = False,
+    rehearse_with: options.RehearseWith = "auto",
+    behaviour: options.Behaviour = [],
     output: options.Output = "text",
 ) -> int:
     """Run a job and watch it until it ends.
@@ -135,7 +128,7 @@ def command(
     Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit was reached; 2, 3 or 4 if it was not
     accepted; 9 if it was accepted and its result is unknown; 130 if you left it running.
     """
-    require_rehearsal(context, rehearse, rehearse_with, behaviour)
+    options.require_rehearsal(context, rehearse, rehearse_with, behaviour)
     if get is not None and detach:
         context.fail(
             "--get downloads results when the run ends, and --detach does not wait for that"
@@ -152,7 +145,7 @@ def command(
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with no_job_errors(output):
-        rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
+        rehearsal = options.chosen_rehearsal(rehearse, rehearse_with, behaviour)
         file = load(path, set=settings, text=text, strict=False)
         prepared = prepare(file, target, rehearse=rehearsal, resume=resume)
     again = partial(
@@ -183,7 +176,7 @@ def send_and_follow(
 
     Returns the exit code.
     """
-    _show_findings(prepared, file, output)
+    show_as_events_too(prepared.findings, file, output)
     view = make_view(output, prepared.run_id, prepared.replicas, prepared.work)
     context.call_on_close(view.close)
 
@@ -257,17 +250,7 @@ def no_job_errors(output: str, run: str | None = None) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            raise _interrupted("nothing was submitted") from None
-
-
-def _interrupted(consequence: str) -> RsctlError:
-    return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {consequence}"))
-
-
-def _show_findings(prepared: PreparedRun, file: JobFile | None, output: str) -> None:
-    show_findings(prepared.findings, file)
-    if output == "json":
-        print_events(finding_events(prepared.findings))
+            raise interrupted("nothing was submitted") from None
 
 
 class _Sent(NamedTuple):
@@ -294,7 +277,7 @@ def _send(prepared: PreparedRun, interrupts: Interrupts) -> _Sent:
         interrupts.count = max(interrupts.count, 1)  # so that `follow` cancels at once
         cancelled = prepared.cancel()
         if cancelled is None:
-            raise _interrupted(f"{prepared.run_id} is cancelled") from None
+            raise interrupted(f"{prepared.run_id} is cancelled") from None
         return _Sent(cancelled, is_taken_back=True)
     finally:
         view.finish()

@@ -18,7 +18,6 @@ from rsctl.results.tracking.sender import is_sent
 
 
 @make_command("track")
-@options.errors_as_json
 def command(
     references: Annotated[
         list[str],

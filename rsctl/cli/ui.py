@@ -17,7 +17,6 @@ from rsctl.cli.command import make_command
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.open import is_desktop
 from rsctl.cli.show import print_message
-from rsctl.findings import ExitCode
 from rsctl.ui.server import serve
 
 _POLL_SECONDS = 0.1
@@ -41,7 +40,7 @@ def command(
             "--open/--no-open", help="Open the page in a browser. Default: only on a desktop."
         ),
     ] = True,
-) -> int:
+) -> None:
     """Show runs and benches on a live page in the browser.
 
     The page shows states, logs, charts, findings and comparisons, and can cancel runs. Only
@@ -59,7 +58,6 @@ def command(
                 _open(served.url, Path(folder))
             while not interrupts.count:
                 time.sleep(_POLL_SECONDS)
-    return int(ExitCode.SUCCEEDED)
 
 
 def _open(url: str, folder: Path) -> None:

@@ -13,7 +13,7 @@ from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode, Finding
 
 
-@make_command("validate")
+@make_command("validate", json_errors=False)
 def command(
     jobs: Annotated[
         list[str], typer.Argument(metavar="JOB...", help="Job files; - is standard input.")

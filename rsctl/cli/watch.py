@@ -23,7 +23,7 @@ from rsctl.runs.stream.formatting import is_shown
 _TAIL = 50
 
 
-@make_command("watch")
+@make_command("watch", json_errors=False)
 def command(
     context: typer.Context,
     run: options.RunId,

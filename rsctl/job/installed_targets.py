@@ -39,7 +39,7 @@ from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, is_key_path, sp
 from rsctl.target_info import (
     BUILT_IN,
     NoOptions,
-    TrackerInfo,
+    TargetInfo,
     has_target,
     import_object,
     target_info,
@@ -240,7 +240,10 @@ def _per_target_type(targets: tuple[str, ...]) -> type[PerTarget]:
 def _machines_per_target_type(targets: tuple[str, ...]) -> type[PerTarget]:
     one: Any = Optional[Text]
     several: Any = Union[Text, Annotated[list[Text], Meta(min_length=1)], None]
-    kinds = {name: several if _tries_several(name) else one for name in targets}
+    kinds = {}
+    for name in targets:
+        info = _info(name)
+        kinds[name] = several if info and info.has_placements else one
     made: type[PerTarget] = _each_target(MachinesPerTarget, "machine type", kinds)
     return made
 
@@ -274,8 +277,9 @@ def _targets_type(targets: tuple[str, ...]) -> type[Targets]:
 def _tracking_type(targets: tuple[str, ...]) -> Any:
     fields: list[Any] = []
     for name in targets:
-        if (tracker := _tracker(name)) is not None:
-            value = import_object(tracker.value)
+        info = _info(name)
+        if info and info.tracker:
+            value = import_object(info.tracker.value)
             kind: Any = value.__origin__
             *limits, about = value.__metadata__
             for limit in limits:
@@ -284,9 +288,9 @@ def _tracking_type(targets: tuple[str, ...]) -> Any:
     return _struct(Tracking, fields)
 
 
-def _tracker(name: str) -> Optional[TrackerInfo]:
+def _info(name: str) -> Optional[TargetInfo]:
     try:
-        return target_info(name).tracker
+        return target_info(name)
     except RsctlError:
         return None
 
@@ -299,18 +303,9 @@ def _options_type(name: str) -> Any:
         return NoOptions
 
 
-def _tries_several(name: str) -> bool:
-    try:
-        return target_info(name).has_placements
-    except RsctlError:
-        return False
-
-
 def _title(name: str) -> str:
-    try:
-        return target_info(name).title
-    except RsctlError:
-        return name
+    info = _info(name)
+    return info.title if info else name
 
 
 def _changed(base: Any, types: dict[str, Any]) -> Any:

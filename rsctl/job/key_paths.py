@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.job.installed_targets import complete_job
-from rsctl.job.types import Field, SpecType, fields_of
-from rsctl.job.yaml_tree import join_path
-
-NAME = "NAME"
-"""Stands for a name of the user's choice in a key path."""
+from rsctl.job.types import NAME, Field, SpecType, keys_below
 
 
 def job_keys() -> Iterator[tuple[str, Field]]:
     """Every key of the job file, by path, with the options of all installed targets."""
-    return _keys(SpecType(complete_job()), "")
+    return keys_below(SpecType(complete_job()))
 
 
 def complete_key(incomplete: str) -> list[str]:
@@ -29,14 +25,3 @@ def complete_key(incomplete: str) -> list[str]:
         if completed.startswith(incomplete) and NAME not in parts and not field.type.is_struct:
             found.append(completed)
     return found
-
-
-def _keys(spec_type: SpecType, prefix: str) -> Iterator[tuple[str, Field]]:
-    for choice in spec_type.choices:
-        if choice.kind is dict:
-            yield from _keys(choice.arguments[1], join_path(prefix, NAME))
-        elif choice.is_struct:
-            for field in fields_of(choice.kind).values():
-                path = join_path(prefix, field.name)
-                yield path, field
-                yield from _keys(field.type, path)

@@ -10,6 +10,9 @@ import msgspec
 
 from rsctl.job.yaml_tree import join_path
 
+NAME = "NAME"
+"""Stands for a name of the user's choice in a key path."""
+
 
 class SpecType(msgspec.Struct, frozen=True):
     """A resolved type: its plain form, its choices if it is a union, and its constraints.
@@ -114,13 +117,18 @@ def _step(spec_type: SpecType, part: str | int) -> SpecType | None:
     return None
 
 
-def key_paths(spec_type: SpecType, prefix: str = "") -> Iterator[str]:
+def key_paths(spec_type: SpecType) -> Iterator[str]:
     """Every key path below a type; `NAME` stands for a key that the user chooses."""
+    return (path for path, _ in keys_below(spec_type))
+
+
+def keys_below(spec_type: SpecType, prefix: str = "") -> Iterator[tuple[str, Field]]:
+    """Every key below a type, by the path that `key_paths` has for it."""
     for choice in spec_type.choices:
         if choice.kind is dict:
-            yield from key_paths(choice.arguments[1], join_path(prefix, "NAME"))
+            yield from keys_below(choice.arguments[1], join_path(prefix, NAME))
         elif choice.is_struct:
             for name, field in fields_of(choice.kind).items():
                 path = join_path(prefix, name)
-                yield path
-                yield from key_paths(field.type, path)
+                yield path, field
+                yield from keys_below(field.type, path)

@@ -59,43 +59,51 @@ class Duration(float):
         return text + f"{_decimal(seconds)}s" if seconds or not text else text
 
 
-class Size(int):
+class _Scaled(int):
+    """A whole number of something, written with a unit; `scales` are the units."""
+
+    expected: ClassVar[str]
+    pattern: ClassVar[str]
+    scales: ClassVar[dict[str, int]]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises ValueError if the text has a different form, or is zero or too large."""
+        parts = re.match(r"([0-9]+)(?:\.([0-9]+))?([A-Za-z]*)", text)
+        if not parts or not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        whole, decimals, unit = parts[1], parts[2] or "", parts[3]
+        value = int(whole + decimals) * cls.scales[unit] // 10 ** len(decimals)
+        if not 0 < value <= _LARGEST:
+            raise ValueError(cls.expected, "it is too large" if value else "it is zero")
+        return cls(value)
+
+
+class Size(_Scaled):
     """Bytes, written `200GB` (10^9) or `2GiB` (2^30)."""
 
     expected: ClassVar[str] = "a size such as 200GB or 2GiB"
     pattern: ClassVar[str] = rf"^{_NUMBER}(B|[KMGT]i?B)$"
+    scales: ClassVar[dict[str, int]] = _BYTES
     units: ClassVar[tuple[str, ...]] = tuple(_BYTES)
 
-    @classmethod
-    def parse(cls, text: str) -> Size:
-        """Raises ValueError if the text is not a valid size."""
-        return cls(_scaled(text, cls.pattern, _BYTES, cls.expected))
 
-
-class Rate(int):
+class Rate(_Scaled):
     """Bits per second, written `1Gbit` or `200Mbit`."""
 
     expected: ClassVar[str] = "a rate such as 1Gbit or 200Mbit"
     pattern: ClassVar[str] = rf"^{_NUMBER}[kMGT]?bit(/s)?$"
+    scales: ClassVar[dict[str, int]] = _BITS
     units: ClassVar[tuple[str, ...]] = tuple(_BITS)
 
-    @classmethod
-    def parse(cls, text: str) -> Rate:
-        """Raises ValueError if the text is not a valid rate."""
-        return cls(_scaled(text, cls.pattern, _BITS, cls.expected))
 
-
-class Count(int):
+class Count(_Scaled):
     """A number of things, written `340M` or `1.5B`."""
 
     expected: ClassVar[str] = "a count such as 340M or 1.5B"
     pattern: ClassVar[str] = rf"^{_NUMBER}[KMBT]?$"
+    scales: ClassVar[dict[str, int]] = _COUNTS
     units: ClassVar[tuple[str, ...]] = tuple(_COUNTS)
-
-    @classmethod
-    def parse(cls, text: str) -> Count:
-        """Raises ValueError if the text is not a valid count."""
-        return cls(_scaled(text, cls.pattern, _COUNTS, cls.expected))
 
 
 class FormedText(str):
@@ -350,14 +358,3 @@ def _absolute(path: str, base: str | os.PathLike[str]) -> str:
 
 def _decimal(value: float) -> str:
     return f"{value:.9f}".rstrip("0").rstrip(".")
-
-
-def _scaled(text: str, pattern: str, units: dict[str, int], expected: str) -> int:
-    parts = re.match(r"([0-9]+)(?:\.([0-9]+))?([A-Za-z]*)", text)
-    if not parts or not re.fullmatch(pattern, text):
-        raise ValueError(expected)
-    whole, decimals, unit = parts[1], parts[2] or "", parts[3]
-    value: int = int(whole + decimals) * units[unit] // 10 ** len(decimals)
-    if not 0 < value <= _LARGEST:
-        raise ValueError(expected, "it is too large" if value else "it is zero")
-    return value

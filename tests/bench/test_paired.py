@@ -10,6 +10,7 @@ from statistics import fmean, median, pvariance
 
 import pytest
 
+from rsctl.bench.exchanges import p_within
 from rsctl.bench.paired import (
     PairedCell,
     block_numbers,
@@ -17,7 +18,6 @@ from rsctl.bench.paired import (
     effect,
     for_test,
     interval,
-    p_lower,
     smallest_p,
     smallest_p_of,
     spread,
@@ -64,8 +64,8 @@ def test_p_is_the_part_of_all_exchanges(repetitions: int) -> None:
         after = [round(random.gauss(98, 3), draw % 3) for _ in range(repetitions)]
         after[0] /= scale
         blocks = for_test([cell(list(before), list(after))], is_relative=True)
-        assert p_lower(blocks) == pytest.approx(brute_force(blocks), abs=1e-12)
-        assert p_lower(blocks) >= smallest_p(blocks) == pytest.approx(smallest_p_of(repetitions))
+        assert p_within(blocks) == pytest.approx(brute_force(blocks), abs=1e-12)
+        assert p_within(blocks) >= smallest_p(blocks) == pytest.approx(smallest_p_of(repetitions))
 
 
 def test_blocks_of_two_repetitions_and_an_odd_last_one() -> None:
@@ -114,8 +114,8 @@ def test_what_drifts_does_not_count_as_noise() -> None:
 def test_a_repetition_without_both_values_does_not_count() -> None:
     one = PairedCell([100, 100, 100, None], [90, None, 90, 90], [0, 0, 1, 1])
     assert combine_pairs([one], None) == [([100], [90]), ([100], [90])]
-    assert p_lower(for_test([one], True)) == 0.25
-    assert p_lower([]) == 1.0
+    assert p_within(for_test([one], True)) == 0.25
+    assert p_within([]) == 1.0
 
 
 def test_cells_of_a_repetition_are_exchanged_together() -> None:
@@ -128,7 +128,7 @@ def test_cells_of_a_repetition_are_exchanged_together() -> None:
 
 def test_blocks_are_apart_where_their_names_differ() -> None:
     one = PairedCell([100, 100], [90, 90], [(0, "EPYC"), (0, "Xeon")])
-    assert p_lower(for_test([one], True)) == 0.25
+    assert p_within(for_test([one], True)) == 0.25
 
 
 def test_huge_values() -> None:
@@ -141,7 +141,7 @@ def test_huge_values() -> None:
 def test_many_repetitions_are_drawn() -> None:
     random = Random(5)
     before = [random.gauss(100, 3) for _ in range(40)]
-    found = p_lower(for_test([cell(list(before), [0.9 * v for v in before])], True))
+    found = p_within(for_test([cell(list(before), [0.9 * v for v in before])], True))
     assert found == pytest.approx(1 / 20_001)
 
 

@@ -137,6 +137,7 @@ def test_what_was_downloaded(
     [
         (["--only", "all"], "'all' is not one of "),
         (["--max-unpacked", "big"], "'big' is not a size"),
+        (["--max-unpacked", "0GB"], "'0GB' is not a size such as 200GB or 2GiB: it is zero"),
     ],
 )
 def test_what_cannot_be_asked_for(

@@ -17,8 +17,8 @@ from rsctl import __version__
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.bench.records import Against, BenchRecord
 from rsctl.cli.app import COMMANDS
-from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.fetching import format_bytes
+from rsctl.cli.options import parse_behaviour
 from rsctl.cli.suggestions import suggest_command
 from rsctl.cli.times import parse_since
 from rsctl.cli.views import plot, table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rsctl.api.prune.items import Item, Kept, PruneLimits
@@ -178,13 +178,7 @@ def _is_busy(run: str) -> bool:
 
 def _baselines(bench: BenchRecord) -> Iterator[str]:
     """The references to runs and benches that a bench has as its baselines."""
-    for gate in _mappings(bench.spec.get("gate")):
-        reference = gate.get("baseline")
-        if not isinstance(reference, str) or reference in ("", "@last"):
-            continue
-        if not is_location(reference):
-            yield reference
-
-
-def _mappings(value: object) -> Iterable[dict[str, object]]:
-    return [value] if isinstance(value, dict) else []
+    gate = bench.spec.get("gate")
+    reference = gate.get("baseline") if isinstance(gate, dict) else None
+    if isinstance(reference, str) and reference not in ("", "@last") and not is_location(reference):
+        yield reference

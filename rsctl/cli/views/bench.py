@@ -14,6 +14,7 @@ from rsctl.api import (
     BenchRecord,
     CellSummary,
     MetricFeed,
+    NullObserver,
     RunRecord,
     Sample,
     Store,
@@ -49,7 +50,7 @@ def make_bench_view(output: str, specs: Mapping[str, MetricSpec]) -> BenchView:
     return PlainBenchView()
 
 
-class JsonBenchView:
+class JsonBenchView(NullObserver):
     """Prints one event per line, each with its `bench`, `cell` and `repetition`."""
 
     def __init__(self, specs: Mapping[str, MetricSpec]) -> None:
@@ -63,9 +64,6 @@ class JsonBenchView:
         self._bench = bench
 
     building = staticmethod(show_build)
-
-    def submitted(self, trial: Trial) -> None:
-        """Do nothing: the states of the run are events."""
 
     def events(self, trial: Trial, events: list[Event]) -> None:
         """Print the events of a run, with its metrics."""
@@ -83,9 +81,6 @@ class JsonBenchView:
         """Print a finding about the bench itself, which has no cell."""
         bench = self._bench.bench if self._bench else None
         _print_line(FindingEvent(time=now(), finding=finding), {"bench": bench})
-
-    def tick(self, bench: BenchRecord) -> None:
-        """Do nothing: no event has arrived."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         """Print the result of the bench, with its cells."""

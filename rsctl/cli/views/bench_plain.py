@@ -12,6 +12,7 @@ from rsctl.api import (
     Bench,
     BenchRecord,
     BuildEvent,
+    NullObserver,
     OnProgress,
     RunRecord,
     Sample,
@@ -47,7 +48,7 @@ def show_build() -> Iterator[OnProgress]:
             view.finish()
 
 
-class PlainBenchView:
+class PlainBenchView(NullObserver):
     """Prints a line on stderr for each start and end of a run, and finally the table on stdout."""
 
     def __init__(self) -> None:
@@ -84,9 +85,6 @@ class PlainBenchView:
     def finding(self, finding: Finding) -> None:
         """Show a message about the bench."""
         show_findings([finding])
-
-    def tick(self, bench: BenchRecord) -> None:
-        """Do nothing: no event has arrived."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         """Print the table of all cells, and the command that prints it again."""
