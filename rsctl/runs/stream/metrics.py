@@ -293,8 +293,12 @@ def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent
     if not isinstance(fields, dict):
         return
     yield from _named_values(line, fields, f"node.{part}.")
-    late = fields.get("late") if isinstance(fields.get("late"), list) else []
-    waits = [{k: rank.get(k) for k in ("rank", "mean_ms")} for rank in late if type(rank) is dict]
+    late = fields.get("late")
+    waits = [
+        {key: rank.get(key) for key in ("rank", "mean_ms")}
+        for rank in (late if isinstance(late, list) else [])
+        if isinstance(rank, dict)
+    ]
     yield from _numbered_values(line, waits, "rank", _RANKS, f"node.{part}.late.")
 
 
