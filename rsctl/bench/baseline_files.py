@@ -19,12 +19,13 @@ from rsctl.job.git_location import GIT
 LARGEST = 16 << 20
 """Bytes that a baseline may have."""
 
-_BUCKETS = ("gs://", "s3://")
+BUCKETS = ("gs://", "s3://")
+"""How the locations of objects begin."""
 
 
 def is_location(reference: str) -> bool:
     """Whether a reference says where a baseline lies, rather than naming a run or a bench."""
-    if reference.startswith((*_BUCKETS, GIT)):
+    if reference.startswith((*BUCKETS, GIT)):
         return True
     return os.path.sep in reference or reference.endswith(".json") or os.path.isfile(reference)
 
@@ -33,7 +34,7 @@ def read_bytes(location: str, folder: str) -> bytes:
     """The content of the location, at most one byte more than `LARGEST`. Raises RsctlError."""
     if location.startswith(GIT):
         return read_committed(location, folder, LARGEST)
-    if location.startswith(_BUCKETS):
+    if location.startswith(BUCKETS):
         return _read_object(location)
     _refuse_pipe(os.path.join(folder, location), location, "read the baseline")
     try:
@@ -54,7 +55,7 @@ def write_bytes(data: bytes, location: str, folder: str) -> str:
 
     Of git:REF:PATH it writes PATH in the working tree, to be reviewed and committed.
     """
-    if location.startswith(_BUCKETS):
+    if location.startswith(BUCKETS):
         _write_object(location, data)
         return location
     is_in_git = location.startswith(GIT)
@@ -93,15 +94,22 @@ def _write_object(location: str, data: bytes) -> None:
     bucket.replace(name, data, "application/json")
 
 
-def _object(location: str) -> tuple[Bucket, str]:
-    """The bucket, and the object's name in it. Raises RsctlError."""
+def open_object(
+    location: str, code: str, example: str, path: str | None = None
+) -> tuple[Bucket, str]:
+    """The bucket, and the object's name in it. `path` is the field of the job that names it.
+
+    Raises RsctlError, with a `code` and an `example` if the location names no object.
+    """
     parts = ObjectUrl.parse(location)
     if not parts.bucket or not parts.name:
-        message = f"{location!r} does not name an object"
-        raise RsctlError(
-            ExitCode.USAGE, error("baseline", message, "for example gs://bucket/name.json")
-        )
-    return open_bucket(location, Endpoints.of_environment(), path="gate.baseline"), parts.name
+        finding = error(code, f"{location!r} does not name an object", f"for example {example}")
+        raise RsctlError(ExitCode.USAGE, finding)
+    return open_bucket(location, Endpoints.of_environment(), path=path), parts.name
+
+
+def _object(location: str) -> tuple[Bucket, str]:
+    return open_object(location, "baseline", "gs://bucket/name.json", "gate.baseline")
 
 
 def _no_object(location: str) -> RsctlError:

@@ -17,7 +17,7 @@ from rsctl.bench.fingerprint import (
     shown_differences,
 )
 from rsctl.bench.formats.html import html_table
-from rsctl.bench.results import Results, Series, cell_label
+from rsctl.bench.results import Results, Series, cell_label, describe_cell
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, p_two_sided
 from rsctl.runs.stream.formatting import format_change, format_number
@@ -232,8 +232,7 @@ def _across(like: Compared, cells: list[CellSides]) -> Compared:
 
 
 def _title(metric: Compared) -> str:
-    where = cell_label(metric.cell) if metric.cell else ""
-    return f"{metric.name} ({where})" if where else metric.name
+    return describe_cell(metric.cell, metric.name)
 
 
 def _side(series: Series | None) -> Side:

@@ -312,7 +312,7 @@ def make_gate(
         and not steps
         and all("torch" in side.fingerprint.shown for side in (baseline, candidate)),
         rehearsed=candidate.is_rehearsed,
-        diverged=[_diverged_text(series) for series in diverged],
+        diverged=[f"{s.title} in {s.diverged} of {len(s.values)} runs" for s in diverged],
         shortened=list(_shortened(baseline, sides)),
     )
 
@@ -351,10 +351,6 @@ def _comparable(
                 and not refusals(baseline.fingerprint, side.fingerprint, series.cell, series.name)
             ):
                 yield before, series
-
-
-def _diverged_text(series: Series) -> str:
-    return f"{series.title} in {series.diverged} of {len(series.values)} runs"
 
 
 def _fail_diverged(checks: Sequence[MetricCheck], diverged: Sequence[Series]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Literal, Optional
 import msgspec
 
 from rsctl.bench.fingerprint import Cell
-from rsctl.bench.results import Results, cell_label
+from rsctl.bench.results import Results
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.stream.events import now
 
@@ -216,12 +216,6 @@ def _invalid(label: str, number: int, why: str) -> RsctlError:
     message = f"{label}:{number} is not a valid line of a history: {why}"
     remedy = "remove the line or restore the file; only `gate --record` and `history add` write it"
     return RsctlError(ExitCode.USAGE, error("history", message, remedy))
-
-
-def describe_cell(cell: Cell, metric: str) -> str:
-    """A metric and its cell, for people."""
-    where = cell_label(cell)
-    return f"{metric} ({where})" if where else metric
 
 
 def known_metrics(records: Sequence[HistoryRecord]) -> list[str]:

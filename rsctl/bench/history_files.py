@@ -14,11 +14,10 @@ import stat
 import time
 from pathlib import Path
 
+from rsctl.bench.baseline_files import BUCKETS, open_object
 from rsctl.bench.git_files import read_committed, working_file
 from rsctl.bench.history import History, HistoryRecord, decode_history, encode_record
-from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.storage import Bucket, ObjectChanged, ObjectUrl
-from rsctl.clients.storage.buckets import open_bucket
+from rsctl.clients.storage import Bucket, ObjectChanged
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.git_location import GIT
 from rsctl.job.shell_words import path_word
@@ -26,7 +25,6 @@ from rsctl.job.shell_words import path_word
 LARGEST = 64 << 20
 """Bytes that a history may have."""
 
-_BUCKETS = ("gs://", "s3://")
 _TYPE = "application/x-ndjson"
 _TRIES = 20
 _PAUSE = 0.05  # seconds, at most that times the number of the try, before an object is read again
@@ -39,7 +37,7 @@ def read_history(location: str, folder: str = ".") -> History:
     """
     if location.startswith(GIT):
         data = read_committed(location, folder, LARGEST)
-    elif location.startswith(_BUCKETS):
+    elif location.startswith(BUCKETS):
         bucket, name = _object(location)
         loaded = bucket.load(name, LARGEST + 1)
         if loaded is None:
@@ -56,7 +54,7 @@ def append_record(record: HistoryRecord, location: str, folder: str = ".") -> st
     Of git:REF:PATH it writes PATH in the working tree, to be committed. A record that
     exists is not written again. Raises RsctlError, also if the history is invalid.
     """
-    if location.startswith(_BUCKETS):
+    if location.startswith(BUCKETS):
         _append_to_object(record, location)
         return location
     is_in_git = location.startswith(GIT)
@@ -170,12 +168,7 @@ def _require_small(data: bytes, location: str) -> bytes:
 
 
 def _object(location: str) -> tuple[Bucket, str]:
-    parts = ObjectUrl.parse(location)
-    if not parts.bucket or not parts.name:
-        message = f"{location!r} does not name an object"
-        remedy = "for example gs://bucket/history.jsonl"
-        raise RsctlError(ExitCode.USAGE, error("history", message, remedy))
-    return open_bucket(location, Endpoints.of_environment()), parts.name
+    return open_object(location, "history", "gs://bucket/history.jsonl")
 
 
 def _missing(location: str, why: str) -> RsctlError:

@@ -9,8 +9,8 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.bench.fingerprint import Cell
-from rsctl.bench.history import History, describe_cell, known_metrics, short_commit
-from rsctl.bench.results import cell_label
+from rsctl.bench.history import History, known_metrics, short_commit
+from rsctl.bench.results import cell_label, describe_cell
 from rsctl.bench.steps import SHORTEST, find_steps, middle
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.suggestions import close_match

@@ -70,7 +70,7 @@ class Series(msgspec.Struct, kw_only=True):
     @property
     def title(self) -> str:
         """The metric, and its cell if it has one: `loss (workers.count=2)`."""
-        return f"{self.name} ({cell_label(self.cell)})" if self.cell else self.name
+        return describe_cell(self.cell, self.name)
 
     @property
     def groups(self) -> list[list[float]]:
@@ -189,6 +189,11 @@ class Results(msgspec.Struct, kw_only=True):
 def cell_label(cell: Cell) -> str:
     """`workers.count=2, reducers.count=auto`; empty for the one cell of a job without a matrix."""
     return ", ".join(f"{name}={value}" for name, value in cell.items())
+
+
+def describe_cell(cell: Cell | None, metric: str) -> str:
+    """A metric, and its cell if it has one: `loss (workers.count=2)`."""
+    return f"{metric} ({cell_label(cell)})" if cell else metric
 
 
 def find_source(store: Store, reference: str) -> RunRecord | BenchRecord:

@@ -213,7 +213,8 @@ def _of_run(store: Store, run: RunRecord, first: str | None, steps: Sample) -> d
         for name, (seconds, reason) in phases_of(run, first).items()
     }
     measured["run.step"] = steps
-    measured["run.cost"] = _once(*_unit(cost_of(run)))
+    cost, unknown = cost_of(run)
+    measured["run.cost"] = _once(cost, "USD", unknown)
     goodput = goodput_of(store, run)
     measured["run.goodput"] = _once(goodput.share, None, goodput.unknown, "max")
     travel = gradients_of(store, run)
@@ -224,10 +225,6 @@ def _of_run(store: Store, run: RunRecord, first: str | None, steps: Sample) -> d
             _once(value, "s", None) if name in PARTS else Sample(value=value, n=1, total=1)
         )
     return measured
-
-
-def _unit(cost: tuple[float | None, str | None]) -> tuple[float | None, str, str | None]:
-    return cost[0], "USD", cost[1]
 
 
 def _once(value: float | None, unit: str | None, reason: str | None, goal: str = "min") -> Sample:
