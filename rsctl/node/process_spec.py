@@ -71,7 +71,8 @@ def torchrun(
         environ={
             **_threads(cluster, processes),
             **_expected(cluster, processes),
-            **_with_defaults(cluster, environ),
+            # Vertex AI sets RANK to the node's number, and torchrun's own process is no rank.
+            **without_ranks(_with_defaults(cluster, environ)),
         },
     )
 

@@ -229,6 +229,14 @@ def test_ranks_share_the_processors_of_a_node() -> None:
     assert threads("local", 1) is None
 
 
+def test_torchrun_itself_is_no_rank() -> None:
+    """Vertex AI sets the variables of a rank for each node."""
+    node = Cluster("worker", 1, ("a", "b"), (), None, 29500, platform="vertex")
+    environ = {"RANK": "1", "WORLD_SIZE": "2", "CLUSTER_SPEC": "{}"}
+    made = process_spec.torchrun(node, 8, ["true"], environ).environ
+    assert environ.keys() & made.keys() == {"CLUSTER_SPEC"}
+
+
 def test_an_interface_that_is_not_there(
     launch: Launch, script: Script, tmp_path: Path, addresses: Addresses
 ) -> None:

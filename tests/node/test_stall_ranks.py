@@ -19,9 +19,10 @@ OWN, PARENT = os.getpid(), os.getppid()  # processes that are alive
 GONE = 1 << 30  # above the highest number of a process
 
 
-def write_rank(folder: Path, pid: int, rank: int, parent: int) -> None:
+def write_rank(folder: Path, pid: int, rank: int, parent: int, of_node: bool = False) -> None:
     """What a process that can be asked leaves in the folder."""
     who = {"rank": rank, "local_rank": rank % 2, "signal": 40, "thread": pid + 1, "parent": parent}
+    who["of_node"] = of_node
     (folder / f"{pid}.rank").write_text(json.dumps(who))
 
 
@@ -49,6 +50,14 @@ def test_a_child_of_a_rank_is_not_the_rank(tmp_path: Path, parent: int, child: i
     write_rank(tmp_path, parent, 0, GONE)
     write_rank(tmp_path, child, 0, parent)
     assert armed_ranks(str(tmp_path)) == [armed(parent, 0)]
+
+
+def test_a_launcher_that_has_started_ranks_is_not_one(tmp_path: Path) -> None:
+    """Such as `accelerate launch` on the node of this number."""
+    write_rank(tmp_path, PARENT, 0, 1, of_node=True)
+    assert armed_ranks(str(tmp_path)) == [armed(PARENT, 0)]
+    write_rank(tmp_path, OWN, 0, PARENT)
+    assert armed_ranks(str(tmp_path)) == [armed(OWN, 0)]
 
 
 def test_a_rank_that_another_rank_has_started_is_one(tmp_path: Path) -> None:

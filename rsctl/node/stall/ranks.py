@@ -41,9 +41,11 @@ def armed_ranks(folder: str) -> list[ArmedRank]:
     """The ranks that can be asked and are alive, in their order.
 
     A script's own children may import torch, too, also where their numbers are lower because the
-    numbers of processes have begun again: a child is not the rank.
+    numbers of processes have begun again: a child is not the rank. A program without a rank of its
+    own that has started ranks, such as `accelerate launch`, is not one.
     """
     armed: dict[int, tuple[ArmedRank, int]] = {}
+    of_node: set[int] = set()
     for name in sorted(listed(folder), key=lambda name: (len(name), name)):
         pid, _, kind = name.partition(".")
         content = _read(os.path.join(folder, name)) if kind == "rank" and pid.isdigit() else None
@@ -52,6 +54,9 @@ def armed_ranks(folder: str) -> list[ArmedRank]:
         with suppress(KeyError, TypeError, ValueError):
             numbers = [int(content[name]) for name in ("rank", "local_rank", "signal", "thread")]
             armed[int(pid)] = ArmedRank(int(pid), *numbers), int(content["parent"])
+            of_node |= {int(pid)} if content.get("of_node") else set()
+    if len(of_node) < len(armed):
+        armed = {pid: each for pid, each in armed.items() if pid not in of_node}
     found: dict[int, ArmedRank] = {}
     for rank, parent in armed.values():
         if parent not in armed or armed[parent][0].rank != rank.rank:

@@ -23,16 +23,21 @@ class RankProcess(NamedTuple):
 def rank_processes(run: str) -> list[RankProcess]:
     """The process of each rank that runs on this machine, by rank; needs /proc.
 
-    Processes that a rank has started, such as those of a data loader, are left out, and so is
-    rsctl's own process that starts the script and waits for it.
+    Processes that a rank has started, such as those of a data loader, are left out, and so are
+    rsctl's own process that starts the script and waits for it, and a launcher of the user's own.
     """
-    found = {}
+    found, of_node = {}, set[int]()
     for pid, variables in strike_program.of_run(run).items():
         with suppress(OSError, ValueError):
             rank = variables.get("RANK") or variables.get("NODE_RANK", "")  # with launcher once
             if rank.isdigit() and not _is_wrapper(pid):
                 replica = variables.get("RSCTL_REPLICA", "")
                 found[pid] = RankProcess(int(rank), replica, pid), read_process(pid).parent
+                of_node |= set() if variables.get("RANK") else {pid}
+    with_ranks = {rank.replica for pid, (rank, _) in found.items() if pid not in of_node}
+    for pid in of_node:
+        if found[pid][0].replica in with_ranks:
+            del found[pid]
     first = [rank for rank, parent in found.values()
              if parent not in found or found[parent][0].rank != rank.rank]  # fmt: skip
     return sorted(first)

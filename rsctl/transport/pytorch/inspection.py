@@ -4,7 +4,7 @@ The launcher makes a folder that only its own user can read and names it in `RSC
 rank that imports torch adds to it
 
     PID.rank      JSON: its rank, the signal by which faulthandler writes its stacks, its thread
-                  that answers, its parent
+                  that answers, its parent, and whether its rank is only the node's number
     PID.pipe      a named pipe that a thread of the rank reads: one request a line, `KIND NUMBER`
     PID.stacks    what faulthandler writes, which works while the interpreter's lock is held
 
@@ -91,6 +91,7 @@ def arm(environ: Mapping[str, str]) -> None:
         checkpoints.measure()
     who = {"rank": int(rank), "local_rank": int(environ.get("LOCAL_RANK", "0"))}
     who |= {"signal": int(number), "thread": thread.native_id or 0, "parent": os.getppid()}
+    who |= {"of_node": not environ.get("RANK")}
     _write(f"{path}.rank", who)
 
 

@@ -89,6 +89,19 @@ def test_a_process_whose_name_the_kernel_cuts_within_a_letter(
     assert process.wait(10) == -9
 
 
+def test_a_launcher_of_the_users_own_is_not_a_rank(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the number of its node, which may be that of one of its ranks."""
+    monkeypatch.setenv("NODE_RANK", "0")
+    process = start(["sh", "-c", "RANK=0 sleep 600 & wait"], started)
+    [rank] = wait_until(
+        lambda: [each for each in rank_processes(RUN) if each.pid != process.pid], "its rank"
+    )
+    assert rank_processes(RUN) == [rank]
+    nodes_of(RUN, in_containers=False)["reducer-0"].kill()
+
+
 def test_a_frozen_node_thaws(started: list[subprocess.Popen[bytes]]) -> None:
     process = start(["cat"], started)
     frozen = nodes_of(RUN, in_containers=False)["reducer-0"].freeze()
