@@ -51,6 +51,17 @@ _VALUES = {
 KEYS = {name: path for path, names in _KEYS.items() for name in names.split()}
 """Their key to our key path."""
 
+_OF_DOCKERFILE = (
+    "rsctl builds a Dockerfile's last stage with the defaults of its ARGs: change them there, or "
+    "build the image yourself and set image.base"
+)
+BUILD_OPTIONS = {
+    **dict.fromkeys(("target", "stage", "args", "build_args", "build_arg"), _OF_DOCKERFILE),
+    "pull": "name the digest of the base, as in image.base: NAME@sha256:..., which decides its "
+    "content",
+}
+"""Docker's options of a build that `image` does not have, and what to do instead."""
+
 _FILES = (
     ("apiVersion kind", "a Kubernetes manifest"),
     ("workerPoolSpecs", "a configuration of gcloud ai custom-jobs"),

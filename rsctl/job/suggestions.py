@@ -186,8 +186,11 @@ def key_remedy(
     if key in arguments:
         return None, f"arguments of the script go in run.args.{key}"
     names = list(known)
+    plain = key.lower().replace("-", "_")
+    if "dockerfile" in names and plain in other_launchers.BUILD_OPTIONS:
+        return None, other_launchers.BUILD_OPTIONS[plain]
     elsewhere = paths_ending_in(key, root)
-    theirs = other_launchers.KEYS.get(key.lower().replace("-", "_"), "")
+    theirs = other_launchers.KEYS.get(plain, "")
     near = close_match(key, names, _NEARLY_THE_SAME if elsewhere or may_be_own else _SIMILAR)
     if near and theirs in ("", near):
         return near, f"did you mean {near!r}?"
