@@ -293,8 +293,9 @@ def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent
     if not isinstance(fields, dict):
         return
     yield from _named_values(line, fields, f"node.{part}.")
-    late = fields.get("late") if isinstance(fields.get("late"), list) else []
-    waits = [{k: rank.get(k) for k in ("rank", "mean_ms")} for rank in late if type(rank) is dict]
+    late = fields.get("late")
+    ranks = [rank for rank in late if isinstance(rank, dict)] if isinstance(late, list) else []
+    waits = [{"rank": rank.get("rank"), "mean_ms": rank.get("mean_ms")} for rank in ranks]
     yield from _numbered_values(line, waits, "rank", _RANKS, f"node.{part}.late.")
 
 
