@@ -31,7 +31,7 @@ def parse_time(text: str) -> datetime:
 
 
 def unix_time(text: str) -> float | None:
-    """An event's time in Unix seconds; None for a text in a log that is not one."""
+    """An event's time in Unix seconds; None for an invalid time, which a job may report."""
     try:
         return parse_time(text).timestamp()
     except ValueError:

@@ -294,11 +294,8 @@ def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent
         return
     yield from _named_values(line, fields, f"node.{part}.")
     late = fields.get("late")
-    waits = [
-        {key: rank.get(key) for key in ("rank", "mean_ms")}
-        for rank in (late if isinstance(late, list) else [])
-        if isinstance(rank, dict)
-    ]
+    ranks = [rank for rank in late if isinstance(rank, dict)] if isinstance(late, list) else []
+    waits = [{"rank": rank.get("rank"), "mean_ms": rank.get("mean_ms")} for rank in ranks]
     yield from _numbered_values(line, waits, "rank", _RANKS, f"node.{part}.late.")
 
 
