@@ -37,4 +37,4 @@ def test_codebuild_gets_nothing(
     with pytest.raises(RsctlError) as caught:
         code_build().build(recipe, screen)
     assert_changed(caught.value)
-    assert (aws.builds(), aws.s3.names("staging")) == ([], [])
+    assert (aws.builds(), aws.objects.names("staging")) == ([], [])

@@ -75,8 +75,8 @@ def test_a_large_upload_in_parts(
 ) -> None:
     aws.faults.add(Fault("s3.PutObject", cut="request"))
     assert code_build().build(Tiny(payload=os.urandom(20 << 20)), screen) == DIGEST
-    [key] = aws.s3.names("staging")
-    content = aws.s3.content("staging", key) or b""
+    [key] = aws.objects.names("staging")
+    content = aws.objects.content("staging", key) or b""
     assert key == f"a/b/rsctl-context-{hashlib.sha256(content).hexdigest()[:32]}.zip"
 
 

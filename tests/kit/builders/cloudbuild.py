@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,6 +34,19 @@ class _Build:
     late: int = 0
 
 
+class _BuildStorage(CloudStorage):
+    """Cloud Storage with `logs` of builds, by bucket and name, that grow as they are read."""
+
+    def __init__(self, emulator: GoogleEmulator, buckets: tuple[str, ...], folder: Path) -> None:
+        super().__init__(emulator, buckets, folder)
+        self.logs: dict[tuple[str, str], Callable[[], bytes]] = {}
+
+    def read(self, bucket: str, name: str) -> tuple[int, bytes] | None:
+        if log := self.logs.get((bucket, name)):
+            return 1, log()
+        return super().read(bucket, name)
+
+
 class CloudBuildEmulator(GoogleEmulator):
     """Cloud Build of one project. `buckets` are there from the start.
 
@@ -42,13 +56,13 @@ class CloudBuildEmulator(GoogleEmulator):
 
     def __init__(self, project: str = "rehearsal", buckets: tuple[str, ...] = ("staging",)) -> None:
         super().__init__(project)
-        self.storage = CloudStorage(self, buckets)
         self.log_missing = 0
         self.log_behind = 0
         self._builds: dict[str, _Build] = {}
         self._threads: list[threading.Thread] = []
         self._scratch = ScratchFolder()
         self.folder = self._scratch.path
+        self.storage = _BuildStorage(self, buckets, self.folder / "gs")
         builds = r"/v1/projects/{project}/locations/{location}/builds"
         self.routes += self.storage.routes()
         self.routes += [
@@ -119,7 +133,7 @@ class CloudBuildEmulator(GoogleEmulator):
             raise self.refuse(400, "INVALID_ARGUMENT", found)
         checked: dict[str, Any] = wanted
         bucket = str(checked.get("logsBucket", "")).removeprefix("gs://").partition("/")[0]
-        if not self.storage.has_bucket(bucket):
+        if not self.storage.has(bucket):
             raise self.refuse(400, "INVALID_ARGUMENT", f"logs bucket {bucket!r} does not exist")
         return checked
 
@@ -158,7 +172,7 @@ class CloudBuildEmulator(GoogleEmulator):
         where = str(build.shown["logsBucket"]).removeprefix("gs://")
         bucket, _, folder = where.partition("/")
         name = f"{folder}/log-{identity}.txt".lstrip("/")
-        self.storage.put(bucket, name, lambda: self._read_log(build))
+        self.storage.logs[bucket, name] = lambda: self._read_log(build)
 
     def _read_log(self, build: _Build) -> bytes:
         content = build.log.read()
@@ -194,10 +208,10 @@ class CloudBuildEmulator(GoogleEmulator):
     def _fetch(self, build: _Build) -> tuple[str, str] | None:
         source = build.shown["source"]["storageSource"]
         generation = int(source["generation"]) if source.get("generation") else None
-        content = self.storage.content(source["bucket"], source["object"], generation)
-        if content is None:
+        found = self.storage.read(source["bucket"], source["object"])
+        if found is None or generation not in (None, found[0]):
             return ("FETCH_SOURCE_FAILED", "storage: object doesn't exist")
-        unpack(content, build.folder)
+        unpack(found[1], build.folder)
         return None
 
     def _steps(self, build: _Build) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ from typing import Any
 from rsctl.targets.managed.emulator.scratch import ScratchFolder
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Service
 from rsctl.targets.sagemaker.emulator.s3 import S3
+from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
 from tests.kit.builders.buildspec import Buildspec, run_phases
 from tests.kit.builders.cloudwatch import CloudWatchLogs
 from tests.kit.builders.commands import BuildCommands, GrowingLog, redirecting, unpack
@@ -44,7 +45,6 @@ class CodeBuildEmulator(AwsEmulator):
         roles: frozenset[str] | None = None,
     ) -> None:
         super().__init__(region)
-        self.s3 = S3(buckets)
         self.logs = CloudWatchLogs(self)
         self.roles = roles
         self.projects: dict[str, dict[str, Any]] = {}
@@ -53,7 +53,8 @@ class CodeBuildEmulator(AwsEmulator):
         self._threads: list[threading.Thread] = []
         self._scratch = ScratchFolder()
         self._folder = self._scratch.path
-        self.routes += self.s3.routes()
+        self.objects = FolderObjects(self._folder / "s3")
+        self.routes += S3(buckets, self.objects).routes()
         operations = {
             "CreateProject": self._create_project,
             "StartBuild": self._start_build,
@@ -179,7 +180,7 @@ class CodeBuildEmulator(AwsEmulator):
 
     def _download(self, build: _Build, location: str) -> list[tuple[str, str | None]]:
         bucket, _, key = location.partition("/")
-        content = self.s3.content(bucket, key)
+        content = self.objects.content(bucket, key)
         if content is None:
             missing = "CLIENT_ERROR: NoSuchKey: The specified key does not exist. status code: 404"
             return [("DOWNLOAD_SOURCE", missing)]

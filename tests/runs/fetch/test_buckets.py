@@ -81,7 +81,7 @@ def cloud(request: pytest.FixtureRequest) -> Cloud:
         names = {"get": "s3.GetObject", "list": "s3.ListObjects"}
         return Cloud(emulator, "s3://results", put_s3, names)
     emulator = request.getfixturevalue("google")
-    emulator.storage.make_bucket("results")
+    emulator.storage.make("results")
     credentials, _ = default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     session = AuthorizedSession(credentials)
 
@@ -340,8 +340,8 @@ def test_no_bucket(cloud: Cloud, tmp_path: Path) -> None:
 def test_what_is_stored_as_gzip_stays_so(google: Any, tmp_path: Path) -> None:
     """Cloud Storage would unpack it on its way, for a client that does not accept gzip."""
     seen: list[str] = []
-    google.storage.make_bucket("results")
-    google.storage.put("results", "out/a", lambda: b"\x1f\x8b" + b"x" * 100)
+    google.storage.make("results")
+    google.storage.write("results", "out/a", b"\x1f\x8b" + b"x" * 100)
     real = google.storage._download
 
     def download(request: Any) -> Any:

@@ -45,9 +45,8 @@ class Cloud:
         return list(self._storage.names("staging"))
 
     def content(self, name: str) -> bytes:
-        content = self._storage.content("staging", name)
-        assert isinstance(content, bytes)
-        return content
+        path: Path = self._storage.folder / "staging" / name
+        return path.read_bytes()
 
 
 @pytest.fixture(params=["vertex", "sagemaker"])
@@ -63,7 +62,7 @@ def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         if request.param == "vertex":
             yield Cloud("vertex", emulator, "storage.objects.insert", emulator.storage)
         else:
-            yield Cloud("sagemaker", emulator, "s3.PutObject", emulator.s3)
+            yield Cloud("sagemaker", emulator, "s3.PutObject", emulator.objects)
 
 
 def submission_of(job: Job, target: str) -> Submission:

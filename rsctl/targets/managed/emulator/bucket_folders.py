@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _FOR_ALL = 0o777
+_BLOCK = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -55,27 +59,31 @@ class BucketFolders:
             return None
 
     def write(self, bucket: str, name: str, content: bytes) -> int | None:
-        """Have an object, at once or not at all; its generation, None if it cannot be a file."""
+        """Have an object of some bytes; see `take`."""
+        return self.take(bucket, name, io.BytesIO(content))
+
+    def take(self, bucket: str, name: str, source: BinaryIO) -> int | None:
+        """Have an object of a file's content, at once or not at all.
+
+        Returns its generation, None if it cannot be a file.
+        """
         try:
             file = self._file(bucket, name)
             if file is None or file.is_dir() or name.endswith("/"):
                 return None
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._replace(file, content)
+            handle, new = tempfile.mkstemp(dir=self.folder, prefix=".")
+            try:
+                with open(handle, "wb") as out:
+                    shutil.copyfileobj(source, out, _BLOCK)
+                os.chmod(new, 0o666)  # noqa: S103 - for any user of a container
+                os.replace(new, file)
+            except BaseException:
+                os.unlink(new)
+                raise
             return file.stat().st_mtime_ns // 1000
         except OSError:
             return None
-
-    def _replace(self, file: Path, content: bytes) -> None:
-        handle, new = tempfile.mkstemp(dir=self.folder, prefix=".")
-        try:
-            with open(handle, "wb") as out:
-                out.write(content)
-            os.chmod(new, 0o666)  # noqa: S103 - for any user of a container
-            os.replace(new, file)
-        except BaseException:
-            os.unlink(new)
-            raise
 
     def remove(self, bucket: str, name: str) -> None:
         """Have an object no more."""

@@ -51,7 +51,7 @@ class Artifacts:
         with tempfile.TemporaryFile() as archive:
             if _write(archive, folders):
                 archive.seek(0)
-                if not self._objects.take(self._bucket, key, archive):
+                if self._objects.take(self._bucket, key, archive) is None:
                     raise OSError(f"{key} cannot be stored")
 
 

@@ -89,7 +89,7 @@ def text_of(path: Path, most: int) -> str:
 
 def store(objects: FolderObjects, bucket: str, key: str, found: OpenedFile) -> None:
     """Have a file in S3. Raises OSError."""
-    if not objects.take(bucket, key, found.file):
+    if objects.take(bucket, key, found.file) is None:
         raise OSError(f"{key} cannot be stored")
 
 

@@ -20,7 +20,7 @@ from rsctl.targets.sagemaker.emulator.s3_conditions import (
     require_write,
 )
 from rsctl.targets.sagemaker.emulator.s3_listing import listing, stamp
-from rsctl.targets.sagemaker.emulator.s3_objects import Facts, Known, MemoryObjects, Objects
+from rsctl.targets.sagemaker.emulator.s3_objects import Facts, FolderObjects, Known
 from rsctl.targets.sagemaker.emulator.s3_payload import crc32, md5, payload, refused
 
 _XML = {"Content-Type": "application/xml"}
@@ -56,10 +56,10 @@ class _MultipartUpload(NamedTuple):
 
 
 class S3:
-    """Buckets in memory, unless `objects` are elsewhere."""
+    """The service, on the objects of a folder; `buckets` are there from the start."""
 
-    def __init__(self, buckets: tuple[str, ...], objects: Objects | None = None) -> None:
-        self._objects: Objects = objects if objects is not None else MemoryObjects()
+    def __init__(self, buckets: tuple[str, ...], objects: FolderObjects) -> None:
+        self._objects = objects
         for bucket in buckets:
             self._objects.make(bucket)
         self._uploads: dict[str, _MultipartUpload] = {}
@@ -80,14 +80,6 @@ class S3:
             route("s3.CreateMultipartUpload", "POST", key, self._multipart),
             route("s3.DeleteObject", "DELETE", key, self._delete),
         ]
-
-    def names(self, bucket: str) -> list[str]:
-        """The keys of a bucket."""
-        return self._objects.names(bucket)
-
-    def content(self, bucket: str, key: str) -> bytes | None:
-        """An object's bytes, or None."""
-        return self._objects.content(bucket, key)
 
     def _bucket(self, request: Request) -> str:
         _require_plain(request)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Union
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from rsctl.targets.sagemaker.emulator.s3_objects import Facts, Objects
+from rsctl.targets.sagemaker.emulator.s3_objects import Facts, FolderObjects
 
 _MOST = 1000
 
@@ -23,7 +23,7 @@ class _Prefix(NamedTuple):
     key: str
 
 
-def listing(objects: Objects, bucket: str, query: Mapping[str, str]) -> str:
+def listing(objects: FolderObjects, bucket: str, query: Mapping[str, str]) -> str:
     """The answer's XML. Raises ValueError for an invalid number."""
     is_second = query.get("list-type") == "2"
     most = min(int(query.get("max-keys") or _MOST), _MOST)
@@ -64,7 +64,7 @@ def _token(key: str) -> str:
 
 
 def _entries(
-    objects: Objects, bucket: str, prefix: str, delimiter: str, after: str
+    objects: FolderObjects, bucket: str, prefix: str, delimiter: str, after: str
 ) -> Iterator[Union[_Object, _Prefix]]:
     """Objects, and their common prefixes up to the delimiter, in order and after a key."""
     last = ""

@@ -1,22 +1,17 @@
-"""Where the emulated S3 keeps objects: in memory, or as files of a folder."""
+"""Where the emulated S3 keeps objects: as files of a folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple, Optional, Protocol
+from typing import Any, NamedTuple
 
 from rsctl.targets.managed.emulator.bucket_folders import BucketFolders
 
-_FOR_ALL = 0o666
 _FACTS, _MARKER = ".facts", "folder-"
 
 
@@ -39,79 +34,6 @@ class Known(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Objects(Protocol):
-    """Buckets and what is in them."""
-
-    def all(self) -> list[str]:
-        """The names of all buckets."""
-
-    def has(self, bucket: str) -> bool:
-        """Whether a bucket is there."""
-
-    def make(self, bucket: str) -> None:
-        """Have a bucket."""
-
-    def names(self, bucket: str) -> list[str]:
-        """The keys of a bucket, in order."""
-
-    def facts(self, bucket: str, key: str) -> Optional[Facts]:
-        """The facts of an object, or None if it does not exist."""
-
-    def content(self, bucket: str, key: str) -> Optional[bytes]:
-        """An object's bytes, or None if it does not exist."""
-
-    def put(self, bucket: str, key: str, content: bytes, known: Known) -> bool:
-        """Have an object; whether that is possible."""
-
-    def delete(self, bucket: str, key: str) -> None:
-        """Remove the object, if it exists."""
-
-
-class MemoryObjects:
-    """Buckets that go with the process."""
-
-    def __init__(self) -> None:
-        self._buckets: dict[str, dict[str, tuple[float, bytes, Known]]] = {}
-
-    def all(self) -> list[str]:
-        """See Objects."""
-        return sorted(self._buckets)
-
-    def has(self, bucket: str) -> bool:
-        """See Objects."""
-        return bucket in self._buckets
-
-    def make(self, bucket: str) -> None:
-        """See Objects."""
-        self._buckets.setdefault(bucket, {})
-
-    def names(self, bucket: str) -> list[str]:
-        """See Objects."""
-        return sorted(self._buckets[bucket])
-
-    def facts(self, bucket: str, key: str) -> Facts | None:
-        """See Objects."""
-        found = self._buckets.get(bucket, {}).get(key)
-        if found is None:
-            return None
-        modified, content, known = found
-        return Facts(len(content), modified, known.etag, known.headers)
-
-    def content(self, bucket: str, key: str) -> bytes | None:
-        """See Objects."""
-        found = self._buckets.get(bucket, {}).get(key)
-        return found[1] if found else None
-
-    def put(self, bucket: str, key: str, content: bytes, known: Known) -> bool:
-        """See Objects."""
-        self._buckets[bucket][key] = (time.time(), content, known)
-        return True
-
-    def delete(self, bucket: str, key: str) -> None:
-        """See Objects."""
-        self._buckets.get(bucket, {}).pop(key, None)
-
-
 class FolderObjects(BucketFolders):
     """Buckets that are folders, objects that are files: who has the folder needs no S3.
 
@@ -121,30 +43,32 @@ class FolderObjects(BucketFolders):
     """
 
     def names(self, bucket: str) -> list[str]:
-        """See Objects."""
+        """The keys of a bucket, in order."""
         return sorted([*super().names(bucket), *self._markers(bucket)])
 
     def facts(self, bucket: str, key: str) -> Facts | None:
-        """See Objects. The tag of a file that came otherwise is of its time, as if it had come in
-        parts."""
+        """The facts of an object, or None if it does not exist.
+
+        The tag of a file that came otherwise is of its time, as if it had come in parts.
+        """
         path = self._marker(bucket, key) or self.path(bucket, key)
         if path is None:
             return None
-        found, known = path.stat(), self._known(bucket, key)
+        found, known = path.stat(), _read(self._facts_file(bucket, key))
         size = 0 if key.endswith("/") else found.st_size
         if known and (key.endswith("/") or known["time"] == found.st_mtime_ns):
             return Facts(size, found.st_mtime, known["etag"], known["headers"])
         return Facts(size, found.st_mtime, f'"{found.st_mtime_ns:032x}-1"')
 
     def content(self, bucket: str, key: str) -> bytes | None:
-        """See Objects."""
+        """An object's bytes, or None if it does not exist."""
         if self._marker(bucket, key):
             return b""
         path = self.path(bucket, key)
         return path.read_bytes() if path else None
 
     def put(self, bucket: str, key: str, content: bytes, known: Known) -> bool:
-        """See Objects."""
+        """Have an object; whether that is possible."""
         try:
             if key.endswith("/"):
                 is_there = not content and self._make_folder(bucket, key)
@@ -157,7 +81,7 @@ class FolderObjects(BucketFolders):
         return is_there
 
     def delete(self, bucket: str, key: str) -> None:
-        """See Objects. Folders that this leaves empty go too, as they do in S3."""
+        """Remove an object. Folders that this leaves empty go too, as they do in S3."""
         is_marker, path = self._marker(bucket, key), self.path(bucket, key)
         self._facts_file(bucket, key).unlink(missing_ok=True)
         if path is not None:
@@ -180,26 +104,6 @@ class FolderObjects(BucketFolders):
             return file.resolve() if file is not None and file.is_file() else None
         except OSError:
             return None
-
-    def take(self, bucket: str, key: str, source: BinaryIO) -> bool:
-        """Have an object of a file's content, at once or not at all; whether that is possible."""
-        try:
-            file = self._file(bucket, key)
-            if file is None or file.is_dir():
-                return False
-        except OSError:  # a key that is too long for a file
-            return False
-        handle, new = tempfile.mkstemp(dir=self.folder, prefix=".")
-        try:
-            with open(handle, "wb") as out:
-                shutil.copyfileobj(source, out, 1 << 20)
-            os.chmod(new, _FOR_ALL)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(new, file)
-        except OSError:
-            os.unlink(new)
-            return False
-        return True
 
     def _markers(self, bucket: str) -> list[str]:
         """The keys that end with a slash and were written as objects."""
@@ -224,9 +128,6 @@ class FolderObjects(BucketFolders):
         time = path.stat().st_mtime_ns if path else 0
         kept = {"key": key, "time": time, "etag": known.etag, "headers": dict(known.headers)}
         file.write_text(json.dumps(kept), encoding="utf-8")
-
-    def _known(self, bucket: str, key: str) -> dict[str, Any]:
-        return _read(self._facts_file(bucket, key))
 
     def _facts_file(self, bucket: str, key: str) -> Path:
         """Beside the buckets, where no bucket can be and no container writes."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,23 +46,16 @@ class _ResumableUpload:
     content: bytearray = field(default_factory=bytearray)
 
 
-class CloudStorage:
-    """Buckets in memory, or in a folder. An object is bytes, or gives them as they grow.
+class CloudStorage(BucketFolders):
+    """The service, on buckets that are folders."""
 
-    What grows is in memory only, also where there is a folder.
-    """
-
-    def __init__(
-        self, emulator: Emulator, buckets: tuple[str, ...], folder: Path | None = None
-    ) -> None:
+    def __init__(self, emulator: Emulator, buckets: tuple[str, ...], folder: Path) -> None:
+        super().__init__(folder)
         self._emulator = emulator
-        self._buckets: dict[str, dict[str, tuple[int, Callable[[], bytes]]]] = {}
-        self._files = BucketFolders(folder) if folder else None
         for bucket in buckets:
-            self.make_bucket(bucket)
+            self.make(bucket)
         self._uploads: dict[str, _ResumableUpload] = {}
         self._attributes: dict[tuple[str, str], Attributes] = {}
-        self._last_generation = 0
 
     def routes(self) -> list[Route]:
         """The routes of the service."""
@@ -81,46 +72,9 @@ class CloudStorage:
             route("storage.buckets.get", "GET", "/storage/v1/b/{bucket}", self._get_bucket),
         ]
 
-    def make_bucket(self, bucket: str) -> None:
-        """Have a bucket; one that is there stays as it is."""
-        if self._files:
-            self._files.make(bucket)
-        self._buckets.setdefault(bucket, {})
-
-    def put(self, bucket: str, name: str, content: Callable[[], bytes]) -> int:
-        """Have an object; its generation."""
-        generation = max(time.time_ns() // 1000, self._last_generation + 1)
-        self._last_generation = generation
-        self._buckets.setdefault(bucket, {})[name] = (generation, content)
-        return generation
-
-    def has_bucket(self, bucket: str) -> bool:
-        """Whether a bucket is there."""
-        return bucket in self._buckets or (self._files is not None and self._files.has(bucket))
-
     def folders(self) -> dict[str, Path]:
-        """The buckets that are folders."""
-        if self._files is None:
-            return {}
-        return {bucket: self._files.folder / bucket for bucket in self._files.all()}
-
-    def names(self, bucket: str) -> list[str]:
-        """The objects of a bucket."""
-        in_files = self._files.names(bucket) if self._files else []
-        return sorted({*self._buckets.get(bucket, {}), *in_files})
-
-    def content(self, bucket: str, name: str, generation: int | None = None) -> bytes | None:
-        """An object's bytes, or None if it does not exist in that generation."""
-        found = self._find(bucket, name)
-        if found is None or generation not in (None, found[0]):
-            return None
-        return found[1]
-
-    def _find(self, bucket: str, name: str) -> tuple[int, bytes] | None:
-        """Generation and bytes of an object."""
-        if found := self._buckets.get(bucket, {}).get(name):
-            return found[0], found[1]()
-        return self._files.read(bucket, name) if self._files else None
+        """The folders of the buckets, by their names."""
+        return {bucket: self.folder / bucket for bucket in self.all()}
 
     def _about(self, bucket: str, name: str, generation: int) -> Attributes:
         """The properties that a client has set on this generation of an object."""
@@ -129,7 +83,7 @@ class CloudStorage:
 
     def _require(self, request: Request, query: dict[str, str], bucket: str, name: str) -> None:
         """Raise Refused unless the preconditions hold for an object as it is now."""
-        found = self._find(bucket, name)
+        found = self.read(bucket, name)
         about = self._about(bucket, name, found[0]) if found else None
         generations = (about.generation, about.metageneration) if about else (None, None)
         try:
@@ -147,9 +101,7 @@ class CloudStorage:
         content = bytes(upload.content)
         if wrong := wrong_hash(content, upload.hashes):
             raise self._emulator.refuse(400, "invalid", wrong)
-        if self._files is None:
-            return self.put(upload.bucket, upload.name, lambda: content)
-        generation = self._files.write(upload.bucket, upload.name, content)
+        generation = self.write(upload.bucket, upload.name, content)
         if generation is None:
             message = f"the emulator cannot have a file of this name: {upload.name}"
             raise self._emulator.refuse(400, "invalid", message)
@@ -157,7 +109,7 @@ class CloudStorage:
 
     def _bucket(self, request: Request) -> str:
         bucket = request.parts["bucket"]
-        if not self.has_bucket(bucket):
+        if not self.has(bucket):
             raise self._emulator.refuse(404, "notFound", "The specified bucket does not exist.")
         return bucket
 
@@ -289,14 +241,13 @@ class CloudStorage:
         bucket, name = self._bucket(request), request.parts["name"]
         self._refuse_others(request, _OBJECT_QUERY)
         self._found(request)
-        if self._buckets.get(bucket, {}).pop(name, None) is None and self._files:
-            self._files.remove(bucket, name)
+        self.remove(bucket, name)
         return Reply(204)
 
     def _found(self, request: Request) -> tuple[int, bytes]:
         """Generation and bytes of the object that is asked for, of whose versions the last is."""
         bucket, name = request.parts["bucket"], request.parts["name"]
-        found = self._find(bucket, name)
+        found = self.read(bucket, name)
         if found is None or request.query.get("generation", str(found[0])) != str(found[0]):
             message = f"No such object: {bucket}/{name}"
             raise self._emulator.refuse(404, "notFound", message)
@@ -324,18 +275,16 @@ class CloudStorage:
         return Reply.of(answer)
 
     def _item(self, bucket: str, name: str) -> dict[str, Any] | None:
-        found = self._find(bucket, name)
+        found = self.read(bucket, name)
         return (
             metadata(bucket, name, self._about(bucket, name, found[0]), found[1]) if found else None
         )
 
     def _list_buckets(self, request: Request) -> Reply:
         self._refuse_others(request, frozenset({"project", "prefix", "maxResults"}))
-        in_files = self._files.all() if self._files else []
-        names = sorted({*self._buckets, *in_files})
         items = [
             {"kind": "storage#bucket", "id": name, "name": name}
-            for name in names
+            for name in self.all()
             if name.startswith(request.query.get("prefix", ""))
         ]
         return Reply.of({"kind": "storage#buckets", **({"items": items} if items else {})})

@@ -128,7 +128,7 @@ class VertexEmulator(GoogleEmulator):
         spec = record.shown["jobSpec"]
         for name in bucket_names(spec):
             if _BUCKET.fullmatch(name):
-                self.storage.make_bucket(name)
+                self.storage.make(name)
         stand_in = choose_stand_in(spec["workerPoolSpecs"])
         record.stand_in = stand_in.kind
         job_id = record.job_id

@@ -50,7 +50,7 @@ def test_only_its_own_key_opens_it(aws: CodeBuildEmulator, monkeypatch: pytest.M
     put = client("s3").put_object
     assert refused(put, Bucket="staging", Key="k", Body=b"")[0] == "InvalidAccessKeyId"
     assert requests.get(aws.url + "/staging/k").status_code == 403
-    assert (aws.projects, aws.s3.names("staging")) == ({}, [])
+    assert (aws.projects, aws.objects.names("staging")) == ({}, [])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ REAL = real("vertex_cluster_spec")
 
 
 def test_the_environment_of_a_distributed_job(project: Project, tmp_path: Path) -> None:
-    project.emulator.storage.make_bucket("data")
+    project.emulator.storage.make("data")
     chief = pool(
         command=["python", "-m", "a"],
         args=["--x", "1"],

@@ -155,7 +155,7 @@ def test_a_block_of_an_odd_size_is_refused(
 def test_what_is_there_is_not_replaced_unasked(
     google: CloudBuildEmulator, session: AuthorizedSession
 ) -> None:
-    google.storage.put("staging", "x", lambda: b"there")
+    google.storage.write("staging", "x", b"there")
     place = f"{google.url}/upload/storage/v1/b/staging/o?uploadType=resumable&name=x"
     assert session.post(place + "&ifGenerationMatch=0", json={}).status_code == 412
     past = {"Range": "bytes=5-"}
