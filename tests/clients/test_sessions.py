@@ -32,7 +32,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import parse_repository
 from rsctl.images.registry.operations import ensure_repository
-from rsctl.targets.sagemaker.registry import log_in
+from rsctl.targets.sagemaker.registry import CLIENT
 
 AMBIGUOUS = [
     "http://192.0.2.1:80\\@127.0.0.1/",
@@ -263,7 +263,7 @@ def test_amazons_registries_go_nowhere_in_clear(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("AWS_ENDPOINT_URL_ECR_PUBLIC", ELSEWHERE)
     for name in ("123456789012.dkr.ecr.us-east-1.amazonaws.com/a", "public.ecr.aws/a/b"):
         place = parse_repository(name)
-        assert refused(lambda place=place: log_in(place, Endpoints.of_environment())) == (
+        assert refused(lambda place=place: CLIENT.log_in(place, Endpoints.of_environment())) == (
             f"the endpoint is {ELSEWHERE!r}, which would send credentials unencrypted "
             "over the network"
         )

@@ -20,82 +20,54 @@ PUBLIC_REGION = "us-east-1"
 _TRIES = 3
 
 
-def log_in(repository: ImageRepository, endpoints: Endpoints) -> Login:
-    """The user and password that ECR gives for twelve hours. Raises RsctlError."""
-    if repository.kind is Kind.ECR_PUBLIC:
-        answer = _registry(repository, endpoints).request("ecr-public", "get_authorization_token")
-        data = answer["authorizationData"]
-    else:
-        answer = _registry(repository, endpoints).request("ecr", "get_authorization_token")
-        data = answer["authorizationData"][0]
-    user, _, secret = base64.b64decode(data["authorizationToken"]).decode().partition(":")
-    return Login(repository.host, user, secret)
-
-
-def ensure_repository(repository: ImageRepository, endpoints: Endpoints) -> None:
-    """Create the repository in ECR if it does not exist. Raises RsctlError."""
-    ecr = repository.ecr
-    if ecr is None:
-        return
-    aws = _registry(repository, endpoints)
-    wanted = {"registryId": ecr.account, "repositoryNames": [repository.path]}
-    try:
-        aws.request("ecr", "describe_repositories", wanted)
-    except AwsError as problem:
-        if problem.code != "RepositoryNotFoundException":
-            raise
-        _create(aws, ecr.account, repository.path)
-
-
-def _create(aws: Aws, account: str, path: str) -> None:
-    try:
-        aws.request("ecr", "create_repository", {"registryId": account, "repositoryName": path})
-    except AwsError as problem:
-        # Another job has created it at the same time.
-        if problem.code != "RepositoryAlreadyExistsException":
-            raise
-
-
-def find_digest(repository: ImageRepository, tag: str, endpoints: Endpoints) -> str | None:
-    """The digest behind a tag of a private repository, or None. Raises RsctlError."""
-    ecr = repository.ecr
-    if ecr is None:
-        return None
-    wanted = {
-        "registryId": ecr.account,
-        "repositoryName": repository.path,
-        "imageIds": [{"imageTag": tag}],
-    }
-    try:
-        found = _registry(repository, endpoints).request("ecr", "describe_images", wanted)
-    except AwsError as problem:
-        if problem.code in ("RepositoryNotFoundException", "ImageNotFoundException"):
-            return None
-        raise
-    digests = [image.get("imageDigest") for image in found.get("imageDetails", [])]
-    return next(filter(None, digests), None)
-
-
 class EcrClient:
     """See RegistryClient. ECR Public differs from other registries only in its login."""
 
     def log_in(self, repository: ImageRepository, endpoints: Endpoints) -> Login:
-        """See RegistryClient."""
-        return log_in(repository, endpoints)
+        """The user and password that ECR gives for twelve hours."""
+        is_public = repository.kind is Kind.ECR_PUBLIC
+        service = "ecr-public" if is_public else "ecr"
+        answer = _registry(repository, endpoints).request(service, "get_authorization_token")
+        data = answer["authorizationData"] if is_public else answer["authorizationData"][0]
+        user, _, secret = base64.b64decode(data["authorizationToken"]).decode().partition(":")
+        return Login(repository.host, user, secret)
 
     def find_digest(
         self, repository: ImageRepository, tag: str, login: Login, endpoints: Endpoints
     ) -> str | None:
         """See RegistryClient."""
-        if repository.kind is Kind.ECR_PUBLIC:
+        ecr = repository.ecr
+        if ecr is None:
             return api.find_digest(repository, tag, login)
-        return find_digest(repository, tag, endpoints)
+        wanted = {
+            "registryId": ecr.account,
+            "repositoryName": repository.path,
+            "imageIds": [{"imageTag": tag}],
+        }
+        try:
+            found = _registry(repository, endpoints).request("ecr", "describe_images", wanted)
+        except AwsError as problem:
+            if problem.code in ("RepositoryNotFoundException", "ImageNotFoundException"):
+                return None
+            raise
+        digests = [image.get("imageDigest") for image in found.get("imageDetails", [])]
+        return next(filter(None, digests), None)
 
     def ensure_repository(
         self, repository: ImageRepository, login: Login, endpoints: Endpoints
     ) -> None:
         """Create it in ECR if it does not exist; ECR Public refuses the push."""
-        ensure_repository(repository, endpoints)
+        ecr = repository.ecr
+        if ecr is None:
+            return
+        aws = _registry(repository, endpoints)
+        wanted = {"registryId": ecr.account, "repositoryNames": [repository.path]}
+        try:
+            aws.request("ecr", "describe_repositories", wanted)
+        except AwsError as problem:
+            if problem.code != "RepositoryNotFoundException":
+                raise
+            _create(aws, ecr.account, repository.path)
 
 
 CLIENT = EcrClient()
@@ -120,3 +92,12 @@ def _registry(repository: ImageRepository, endpoints: Endpoints) -> Aws:
         RetryPolicy.of(endpoints, _TRIES),
         use_fips=bool(ecr and ecr.is_fips) or None,
     )
+
+
+def _create(aws: Aws, account: str, path: str) -> None:
+    try:
+        aws.request("ecr", "create_repository", {"registryId": account, "repositoryName": path})
+    except AwsError as problem:
+        # Another job has created it at the same time.
+        if problem.code != "RepositoryAlreadyExistsException":
+            raise

@@ -20,7 +20,7 @@ from rsctl.findings import RsctlError
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import parse_repository
 from rsctl.images.registry.operations import ensure_repository, find_pushed, login_for
-from rsctl.targets.sagemaker.registry import find_digest
+from rsctl.targets.sagemaker.registry import CLIENT
 
 from .conftest import Request, StartScript, refusal
 
@@ -140,8 +140,10 @@ def test_the_password_is_all_after_the_first_colon(ecr: FakeEcr) -> None:
 def test_an_image_without_a_digest_is_as_good_as_none(ecr: FakeEcr) -> None:
     ecr.repositories["bert"] = {"t1": "", "t2": "sha256:" + "0" * 64}
     place = parse_repository(f"{HOST}/bert")
-    assert find_digest(place, "t1", Endpoints.of_environment()) is None
-    assert find_digest(place, "t2", Endpoints.of_environment()) == "sha256:" + "0" * 64
+    assert CLIENT.find_digest(place, "t1", login, Endpoints.of_environment()) is None
+    assert (
+        CLIENT.find_digest(place, "t2", login, Endpoints.of_environment()) == "sha256:" + "0" * 64
+    )
 
 
 def test_the_public_registry_is_asked_in_its_only_region(
