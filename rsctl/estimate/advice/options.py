@@ -109,7 +109,7 @@ def make_option(
     predicted = predict(profile, cluster, topology, calibration, situation.settings)
     rate = situation.dollars(machine, count)
     return Option(
-        topology=predicted.topology,
+        **msgspec.structs.asdict(predicted),
         workers=cluster.workers,
         reducers=count,
         machine=situation.worker_machine,
@@ -117,14 +117,6 @@ def make_option(
         throughput=cluster.world / predicted.step_seconds,
         dollars_per_hour=rate,
         dollars_per_1000_steps=rate and rate / _HOUR * predicted.step_seconds * 1000,
-        step_seconds=predicted.step_seconds,
-        exchange_seconds=predicted.exchange_seconds,
-        exposed_seconds=predicted.exposed_seconds,
-        efficiency=predicted.efficiency,
-        bottleneck=predicted.bottleneck,
-        worker_bytes=predicted.worker_bytes,
-        reducer_bytes=predicted.reducer_bytes,
-        parts=predicted.parts,
     )
 
 
