@@ -13,7 +13,13 @@ from rsctl.findings import Finding, error, warning
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.placeholders import ImagePlaceholder, Variable
-from rsctl.targets.vertex.pools import accelerator_of, count_of, roles_of, specs_of
+from rsctl.targets.vertex.pools import (
+    accelerator_of,
+    chief_variables,
+    count_of,
+    roles_of,
+    specs_of,
+)
 
 OVERLAY = "targets.vertex.overlay"
 _CHIEF, _REDUCERS = 0, 2
@@ -62,24 +68,9 @@ def world_size(body: dict[str, Any], ranks: tuple[int, int]) -> int:
     )
 
 
-def chief_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The chief's container or package; empty if it has neither."""
-    pools = specs_of(body)
-    chief = pools[_CHIEF] if pools else {}
-    container = chief.get("containerSpec") or chief.get("pythonPackageSpec")
-    return container if isinstance(container, dict) else {}
-
-
 def image_of(container: dict[str, Any]) -> Any:
     """The image of a container, also of one that runs a package; None if it has none."""
     return container.get("imageUri") or container.get("executorImageUri")
-
-
-def variables_of(container: dict[str, Any]) -> dict[str, str | None]:
-    """A container's variables; None for a secret."""
-    listed = container.get("env")
-    pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    return {str(each.get("name")): each.get("value") for each in pairs}
 
 
 def images_in(body: dict[str, Any]) -> Iterator[ImagePlaceholder]:
@@ -125,7 +116,7 @@ def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
 
 def _of_roles(body: dict[str, Any]) -> list[int]:
     """The numbers of the pools that rsctl uses for the job's roles."""
-    named = read_pool_roles(str(variables_of(chief_of(body)).get(POOL_ROLES) or ""))
+    named = read_pool_roles(str(chief_variables(body).get(POOL_ROLES) or ""))
     return [number for number in _ROLES if f"workerpool{number}" in named]
 
 

@@ -84,14 +84,24 @@ def specs_of(job: Any) -> list[dict[str, Any]]:
     return [p if isinstance(p, dict) else {} for p in pools] if isinstance(pools, list) else []
 
 
-def chief_variables(job: Any) -> dict[str, Any]:
-    """The variables of the chief's container or package in a CustomJob."""
-    specs = specs_of(job)
-    pool = specs[0] if specs else {}
-    container = pool.get("containerSpec") or pool.get("pythonPackageSpec")
-    listed = container.get("env") if isinstance(container, dict) else None
+def chief_of(body: Any) -> dict[str, Any]:
+    """The chief's container or package; empty if it has neither."""
+    pools = specs_of(body)
+    chief = pools[0] if pools else {}
+    container = chief.get("containerSpec") or chief.get("pythonPackageSpec")
+    return container if isinstance(container, dict) else {}
+
+
+def variables_of(container: dict[str, Any]) -> dict[str, str | None]:
+    """A container's variables; None for a secret."""
+    listed = container.get("env")
     pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     return {str(each.get("name")): each.get("value") for each in pairs}
+
+
+def chief_variables(job: Any) -> dict[str, str | None]:
+    """The variables of the chief's container or package in a CustomJob."""
+    return variables_of(chief_of(job))
 
 
 def count_of(pool: dict[str, Any]) -> int:

@@ -21,8 +21,14 @@ from rsctl.job.job import Job
 from rsctl.targets.launch_command import script_arguments, unlaunched
 from rsctl.targets.vertex.catalog import has_tpus, rules
 from rsctl.targets.vertex.options import vertex_options
-from rsctl.targets.vertex.overlay_checks import variables_of
-from rsctl.targets.vertex.pools import Roles, count_of, key_of_role, roles_of, specs_of
+from rsctl.targets.vertex.pools import (
+    Roles,
+    count_of,
+    key_of_role,
+    roles_of,
+    specs_of,
+    variables_of,
+)
 from rsctl.targets.vertex.references import REFERENCE
 from rsctl.targets.vertex.tpus import several_replicas
 

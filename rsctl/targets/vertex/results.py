@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.targets.vertex.overlay_checks import chief_of, variables_of
+from rsctl.targets.vertex.pools import chief_variables
 
 _MOUNT = "/gcs/"
 
@@ -19,7 +19,7 @@ def results_of(body: Mapping[str, Any]) -> dict[str, str]:
     """Locations in Cloud Storage by their content, without results that the job does not write."""
     spec = body.get("jobSpec") or {}
     base = str((spec.get("baseOutputDirectory") or {}).get("outputUriPrefix") or "").rstrip("/")
-    env = variables_of(chief_of(dict(body)))
+    env = chief_variables(dict(body))
     found = {
         "outputs": _in_bucket(env.get("RSCTL_OUTPUT_DIR")) or base,
         "model": f"{base}/model" if base else "",

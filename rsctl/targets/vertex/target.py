@@ -34,16 +34,14 @@ from rsctl.targets.vertex.names import PLACEMENT_LABEL, RUN_LABEL
 from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.overlay_checks import (
     OVERLAY,
-    chief_of,
     image_of,
     images_in,
     patch_findings,
     variables_in,
-    variables_of,
     world_size,
 )
 from rsctl.targets.vertex.pool_resolution import resolve_pools
-from rsctl.targets.vertex.pools import pools_of
+from rsctl.targets.vertex.pools import chief_of, pools_of, variables_of
 from rsctl.targets.vertex.request import Entrypoint, custom_job, url_of
 from rsctl.targets.vertex.request_checks import request_findings
 from rsctl.targets.vertex.scheduling import restart_limit
