@@ -97,14 +97,9 @@ class Metadata:
         if body.get("schemaTitle") not in _SCHEMAS:
             message = f"MetadataSchema {body.get('schemaTitle')!r} is not registered."
             raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
-        created = now()
+        times = dict.fromkeys(("createTime", "updateTime"), now())
         made = {**body, "name": f"{self._store}/contexts/{identity}", "parentContexts": []}
-        self.contexts[identity] = {
-            **made,
-            "createTime": created,
-            "updateTime": created,
-            "etag": "1",
-        }
+        self.contexts[identity] = {**made, **times, "etag": "1"}
         return Reply.of(self.contexts[identity])
 
     def _get(self, request: Request) -> Reply:
@@ -160,13 +155,8 @@ class Metadata:
         name = f"{self._store}/artifacts/{identity}"
         if identity in self._artifacts:
             raise self._emulator.refuse(409, "ALREADY_EXISTS", f"Artifact {name} already exists")
-        created = now()
-        self._artifacts[identity] = {
-            **body,
-            "name": name,
-            "createTime": created,
-            "updateTime": created,
-        }
+        times = dict.fromkeys(("createTime", "updateTime"), now())
+        self._artifacts[identity] = {**body, "name": name, **times}
         return Reply.of(self._artifacts[identity])
 
     def _get_artifact(self, request: Request) -> Reply:
