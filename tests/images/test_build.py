@@ -183,28 +183,31 @@ def test_a_dockerfile_of_the_users_with_commands_and_variables(workshop: Worksho
     assert {finding["path"] for finding in failed.json["findings"]} == {"image.dockerfile"}
 
 
+WHO = ("sh", "-c", "id -un; pwd; touch made; stat -c %U train.py; rsctl-python -c 'print(1)'")
+
+
 def test_the_labels_and_the_entrypoint(workshop: Workshop) -> None:
     done = workshop.build()
     assert done.code == 0, done.err
     argv = ["docker", "image", "inspect", "--format", "{{json .Config}}", done.out.strip()]
     config = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
+    said = workshop.run(done.out.strip(), *WHO[1:], entrypoint=WHO[0])
+    assert said.split() == ["root", "/app", "root", "1"]
     assert config["Entrypoint"] == ["rsctl-launch"]
     assert config["WorkingDir"] == "/app"
     assert config["Labels"]["org.opencontainers.image.base.name"] == BASE
 
 
-WHO = ("sh", "-c", "id -un; pwd; touch made; stat -c %U train.py; rsctl-python -c 'print(1)'")
 BASES = {
-    "root": ("FROM {base}\n", "root"),
-    "a user": ("FROM {base}\nRUN useradd -m jo\nUSER jo\nWORKDIR /home/jo\n", "jo"),
-    "a user by number": ("FROM {base}\nRUN useradd -u 1234 jo\nUSER 1234:1234\n", "jo"),
-    "python3 only": (
-        "FROM {base}\nENV PATH=/usr/bin:/bin:/usr/local/bin\nRUN test ! -e /usr/bin/python\n",
-        "root",
+    "a user, and an active environment": (
+        "FROM {base}\nRUN useradd -m jo\nUSER jo\nWORKDIR /home/jo\n"
+        "ENV PATH=/usr/bin:/bin:/usr/local/bin VIRTUAL_ENV=/opt/venv\n",
+        "jo",
     ),
-    "an active environment": (
-        "FROM {base}\nENV PATH=/usr/bin:/bin:/usr/local/bin VIRTUAL_ENV=/opt/venv\n",
-        "root",
+    "a user by number, and python3 only": (
+        "FROM {base}\nRUN useradd -u 1234 jo\nUSER 1234:1234\n"
+        "ENV PATH=/usr/bin:/bin:/usr/local/bin\nRUN test ! -e /usr/bin/python\n",
+        "jo",
     ),
     "an entrypoint, a command and folders that have our names": (
         "FROM {base}\nWORKDIR /app\nRUN mkdir torch rsctl && useradd jo\nUSER jo\n"

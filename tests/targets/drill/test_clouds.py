@@ -20,9 +20,9 @@ from tests.targets.drill.drills import HELD, drill, write_held_job, write_job
 def test_rehearsed_clouds(rsctl: Rsctl, target: str, bucket: str, faults: str) -> None:
     limits = {"spot": True, "timeout": "1h"}
     job = write_held_job(rsctl, image={"base": "b"}, checkpoints=bucket, limits=limits)
-    quick = ("--behaviour", "pace=0.02", "--behaviour", "grace=5")
+    quick = ["--behaviour", "pace=0.02", "--behaviour", "grace=5"]
     if target == "vertex":  # no step comes again there, and a restart in no time is not seen
-        quick = (*quick, "--behaviour", "provision=60")
+        quick += ["--behaviour", "provision=60"]
     done, found = drill(rsctl, job, *rehearsed(target), *quick, *HELD, "--faults", faults)
     assert done.exit_code == 0, found
     for name in ("preemption", "stock-out"):

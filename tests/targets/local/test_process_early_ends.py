@@ -28,10 +28,11 @@ for step in range(3 - rank):
 LAST_IS_ALONE = """
 dist.all_reduce(one)
 if rank == 0:
-    try:
-        {wait}
-    except RuntimeError as error:
-        print("caught", error)
+    for wait in ({waits},):
+        try:
+            wait()
+        except RuntimeError as error:
+            print("caught", error)
 """
 LEFT = "worker-1 ended with exit code 0 while worker-0 waited for it in "
 AN_ALL_REDUCE = f"{LEFT}an all-reduce"
@@ -63,10 +64,13 @@ def submit(rsctl: Rsctl, script: str, forks: dict[str, str], **keys: Any) -> Any
             id="exec",
         ),
         pytest.param(
-            LAST_IS_ALONE.format(wait="dist.all_reduce(one)") + END, AN_ALL_REDUCE, id="caught"
+            LAST_IS_ALONE.format(waits="lambda: dist.all_reduce(one)") + END,
+            AN_ALL_REDUCE,
+            id="caught",
         ),
         pytest.param(
-            LAST_IS_ALONE.format(wait="dist.all_reduce(one, async_op=True).wait()") + "os._exit(0)",
+            LAST_IS_ALONE.format(waits="lambda: dist.all_reduce(one, async_op=True).wait()")
+            + "os._exit(0)",
             f"{LEFT}a collective operation",
             id="caught-and-os-exit",
         ),
@@ -108,12 +112,17 @@ def test_ranks_of_one_node(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
         pytest.param(
             "dist.all_reduce(one)\n" + END + "if rank == 0:\n    time.sleep(2)\n", id="destroyed"
         ),
-        pytest.param(LAST_IS_ALONE.format(wait="dist.barrier()") + END, id="barrier"),
+        # A barrier comes last: after a failed one no other failure is looked at.
         pytest.param(
-            LAST_IS_ALONE.format(wait="dist.monitored_barrier()") + END, id="monitored-barrier"
+            LAST_IS_ALONE.format(
+                waits="lambda: dist.irecv(one, 1).wait(), lambda: dist.recv(one, 1), dist.barrier"
+            )
+            + END,
+            id="messages-and-barrier",
         ),
-        pytest.param(LAST_IS_ALONE.format(wait="dist.recv(one, 1)") + END, id="message"),
-        pytest.param(LAST_IS_ALONE.format(wait="dist.irecv(one, 1).wait()") + END, id="irecv"),
+        pytest.param(
+            LAST_IS_ALONE.format(waits="dist.monitored_barrier") + END, id="monitored-barrier"
+        ),
         pytest.param(
             "group = dist.new_group([0])\ndist.all_reduce(one)\nif rank == 1:\n    sys.exit()\n"
             "for _ in range(20):\n    dist.all_reduce(one, group=group)\n    time.sleep(0.1)\n",
