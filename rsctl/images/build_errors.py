@@ -109,7 +109,7 @@ def _field_in(recipe: Recipe, instruction: str) -> str:
 
     BuildKit shows commands with the values of the image's variables.
     """
-    for index, command in enumerate(recipe.contents.run):
+    for index, command in enumerate(recipe.commands):
         parts = re.split(r"\$\w+|\$\{\w+\}", one_line(command))
         if re.fullmatch("RUN " + ".*".join(map(re.escape, parts)), instruction):
             return f"image.run[{index}]"

@@ -59,7 +59,7 @@ class Builder:
             argv += ["--build-arg", f"BASE_USER={user}"]
         for name, value in sorted(recipe.labels.items()):
             argv += ["--label", f"{name}={value}"]
-        argv += BuildSecrets(recipe.contents.secrets).options
+        argv += BuildSecrets(recipe.secrets).options
         return [*argv, "--tag", recipe.reference, "-"]
 
     def image(self, reference: str) -> EngineImage | None:
@@ -85,7 +85,7 @@ class Builder:
 
         Raises RsctlError, with the known cause if there is one, when the build fails.
         """
-        secrets = BuildSecrets(recipe.contents.secrets)
+        secrets = BuildSecrets(recipe.secrets)
         secrets.require(can_mount=self.cache_mounts)
         if recipe.dockerfile_base:
             self._build_base(recipe, recipe.dockerfile_base, show)
@@ -112,7 +112,7 @@ class Builder:
         argv += ["--platform", recipe.platform] if recipe.platform else []
         # The label marks it as rsctl's image, so that `prune` finds it.
         argv += ["--label", f"{LABEL}={recipe.labels.get(LABEL, '')}"]
-        secrets = BuildSecrets(recipe.contents.secrets)
+        secrets = BuildSecrets(recipe.secrets)
         argv += [*secrets.options, "--tag", base.reference, "-"]
         failure = self._run(argv, base.write_context, show, secrets)
         if failure:

@@ -42,11 +42,7 @@ exec /usr/local/bin/rsctl-python /opt/rsctl/rsctl_start.py rsctl.node.launch "$@
 
 
 class Contents(NamedTuple):
-    """The input that determines the text of a Dockerfile.
-
-    `run` are the user's own commands in their order, `secrets` the names of the environment
-    variables that the build mounts as secrets.
-    """
+    """The input that determines the text of a Dockerfile."""
 
     base: str
     env: tuple[tuple[str, str], ...] = ()
@@ -86,6 +82,16 @@ class Recipe(msgspec.Struct, frozen=True):
     def base(self) -> str:
         """The image that is built on."""
         return self.contents.base
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The user's own commands, in their order."""
+        return self.contents.run
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names of the environment variables that the build mounts as secrets."""
+        return self.contents.secrets
 
     @property
     def transport(self) -> str:
