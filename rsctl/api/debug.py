@@ -18,7 +18,7 @@ from rsctl.runs.stalls.monitor import ANSWER_SECONDS
 from rsctl.runs.stalls.reports import NodeReport, StallReports
 from rsctl.runs.stalls.verdict import find_verdict
 from rsctl.runs.stalls.verdict_type import Verdict
-from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.events import LogEvent, StateEvent
 from rsctl.targets import get
 
 _POLL_SECONDS = 0.1
@@ -59,28 +59,39 @@ def inspect_run(run: RunRecord) -> RunInspection:
     folder = RunFolder(run.run)
     with closing(RunReader(folder, cursor_before_last(folder, 0))) as reader:
         target.ask_nodes(run.run, replicas, number)
-        found = _answers(reader, replicas, number)
+        found, ended = _answers(reader, replicas, number)
+    if not found and ended:
+        message = f"{', '.join(sorted(ended)[:3])} of {run.run} has ended in the meantime"
+        remedy = f"see its state: rsctl status {run.run}"
+        raise RsctlError(ExitCode.JOB_FAILED, error("no-answer", message, remedy))
     if not found:
         message = f"no node of {run.run} has answered"
         remedy = "it needs rsctl-launch in the container, and comm.debug must not be off"
         raise RsctlError(ExitCode.JOB_FAILED, error("no-answer", message, remedy))
+    replicas = [name for name in replicas if name in found or name not in ended]
     silent = [name for name in replicas if name not in found]
     nodes = [found[name] for name in replicas if name in found]
     verdict = find_verdict(nodes, replicas)
     return RunInspection(run=run.run, verdict=verdict, nodes=nodes, silent=silent, asked=True)
 
 
-def _answers(reader: RunReader, replicas: Sequence[str], number: int) -> dict[str, NodeReport]:
+def _answers(
+    reader: RunReader, replicas: Sequence[str], number: int
+) -> tuple[dict[str, NodeReport], set[str]]:
+    """The answers of replicas, and the replicas that have ended without one."""
     reports = StallReports()
     found: dict[str, NodeReport] = {}
+    ended: set[str] = set()
     until = monotonic() + ANSWER_SECONDS
-    while monotonic() < until and len(found) < len(replicas):
+    while monotonic() < until and not set(replicas) <= found.keys() | ended:
         for event in reader.read(complete=False):
+            if isinstance(event, StateEvent) and event.replica is not None:
+                (ended.add if event.state.is_final else ended.discard)(event.replica)
             report = reports.read(event) if isinstance(event, LogEvent) else None
             if report is not None and report.asked == number:
                 found[report.replica] = report
         sleep(_POLL_SECONDS)
-    return found
+    return found, ended
 
 
 def _last_reports(run: RunRecord) -> RunInspection:

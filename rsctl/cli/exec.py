@@ -31,7 +31,8 @@ def command(
 ) -> None:
     """Run a command on a node of a run, with the variables of the job.
 
-    Write -- before a command that has options. Targets process and compose.
+    Write -- before a command that has options. Targets process and compose. On compose, a command
+    that is interrupted without a terminal continues until the run ends.
 
     Exit code: the exit code of the command; 2 if rsctl cannot reach the node.
     """

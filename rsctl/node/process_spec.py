@@ -71,7 +71,7 @@ def torchrun(
         environ={
             **_threads(cluster, processes),
             **_expected(cluster, processes),
-            # Vertex AI sets RANK to the node's number, and torchrun itself has none.
+            # Vertex AI sets RANK to the node's number, and torchrun itself has no rank.
             **without_ranks(_with_defaults(cluster, environ)),
         },
     )

@@ -81,3 +81,15 @@ def test_a_run_of_which_no_node_has_started_is_said_to_start() -> None:
     assert refused(problem.value) == (
         "no node of job-1 runs: the run is starting -> try again later"
     )
+
+
+def test_a_node_that_ends_before_it_answers_is_said_to_have_ended(make_run: Make) -> None:
+    run = make_run(workers=1)
+    run.state(1, JobState.RUNNING, replica="worker-0")
+    before = run.store.find(run.run)
+    run.state(2, JobState.FAILED, replica="worker-0", exit_code=1)
+    with pytest.raises(RsctlError) as problem:
+        inspect_run(before)
+    assert refused(problem.value) == (
+        "worker-0 of job-aaaaaa has ended in the meantime -> see its state: rsctl status job-aaaaaa"
+    )
