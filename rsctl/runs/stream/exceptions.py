@@ -79,8 +79,8 @@ _BELOW_ERROR = re.compile(
 )
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
 _NO_FAILURE = re.compile(
-    r"(?i:warning|exitcode|will be (?:used instead|ignored)|lower performance|primary job|child job"
-    r"|mpirun (?:detected|noticed))"
+    r"(?i:warning|exitcode|no_other_failures|will be (?:used instead|ignored)|lower performance"
+    r"|primary job|child job|mpirun (?:detected|noticed))"
 )
 _SENTENCE = re.compile(
     r"\b(?:must be|must have|cannot|can not|could not|couldn't|can't|unable to|not found"

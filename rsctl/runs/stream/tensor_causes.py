@@ -390,7 +390,8 @@ TENSOR_CAUSES = (
         "nan-loss",
         rf"(?:Error|Exception): ?[^\n]{{0,80}}\b(?:{_TRAINED}\b[^\n]{{0,60}}\b(?:{_NAN}|[Ii]nf)"
         rf"|{_NAN}\b[^\n]{{0,60}}\b{_TRAINED})\b"
-        r"|[Ll]oss is ([Nn]a[Nn]|[Ii]nf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
+        r"|[Ll]oss is ([Nn]a[Nn]|[Ii]nf)[^\n]{0,20}(?:[Ss]top|[Ee]xit|[Aa]bort)"
+        r"|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
         r"(?:loss|grad)[^\n]{0,60}|(?:non-finite|not finite)[^\n]{0,40}(?:loss|grad)[^\n]{0,40}"
         r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}|[Nn]an in summary histogram"
         r"|Function '\w{1,100}' returned (nan) values in its"
