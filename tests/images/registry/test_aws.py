@@ -140,10 +140,9 @@ def test_the_password_is_all_after_the_first_colon(ecr: FakeEcr) -> None:
 def test_an_image_without_a_digest_is_as_good_as_none(ecr: FakeEcr) -> None:
     ecr.repositories["bert"] = {"t1": "", "t2": "sha256:" + "0" * 64}
     place = parse_repository(f"{HOST}/bert")
-    assert CLIENT.find_digest(place, "t1", login, Endpoints.of_environment()) is None
-    assert (
-        CLIENT.find_digest(place, "t2", login, Endpoints.of_environment()) == "sha256:" + "0" * 64
-    )
+    endpoints = Endpoints.of_environment()
+    assert CLIENT.find_digest(place, "t1", LOGIN, endpoints) is None
+    assert CLIENT.find_digest(place, "t2", LOGIN, endpoints) == "sha256:" + "0" * 64
 
 
 def test_the_public_registry_is_asked_in_its_only_region(

@@ -28,5 +28,5 @@ def read_token(token: str, query: dict[str, Any], seconds: float) -> Any:
 
 def _normal(query: dict[str, Any]) -> str:
     """The parts of a query to which its token is bound."""
-    free = ("nextToken", "NextToken", "limit", "MaxResults")
+    free = ("nextToken", "NextToken", "pageToken", "limit", "MaxResults", "pageSize")
     return json.dumps({k: v for k, v in query.items() if k not in free}, sort_keys=True)

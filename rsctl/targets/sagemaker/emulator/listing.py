@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from rsctl.targets.managed.emulator.page_tokens import make_token, read_token
 from rsctl.targets.sagemaker.emulator.aws_services import Parameters
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
-from rsctl.targets.sagemaker.emulator.page_tokens import make_token, read_token
 from rsctl.targets.sagemaker.emulator.warm_pools import WarmPools
 
 _DEFAULT_PAGE = 10

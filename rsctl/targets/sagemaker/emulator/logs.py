@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from rsctl.targets.managed.emulator.http import Refused
+from rsctl.targets.managed.emulator.page_tokens import make_token, read_token
 from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Parameters, Service
 from rsctl.targets.sagemaker.emulator.behaviour import Behaviour
 from rsctl.targets.sagemaker.emulator.log_store import GROUP, Event, Key, LogStore
-from rsctl.targets.sagemaker.emulator.page_tokens import make_token, read_token
 
 _INVALID = "InvalidParameterException"
 _MOST_EVENTS = 10_000

@@ -10,6 +10,7 @@ from rsctl.targets.vertex.emulator.filters import (
     Function,
     Search,
     Single,
+    compare,
     matches,
     parse,
     singles,
@@ -60,19 +61,8 @@ def _holds(wanted: Single, job: dict[str, Any]) -> bool:
         have = job.get("labels", {}).get(wanted.path[1])
         return have is not None and (have == value or (operator == ":" and value == "*"))
     if field == "create_time":
-        return _compare(str(job["createTime"]), operator, normal_time(value))
+        return compare(str(job["createTime"]), operator, normal_time(value))
     have = str(job["displayName" if field == "display_name" else "state"])
     if operator == ":":
         return fnmatchcase(have, value.replace("[", "[[]"))
     return (have == value) == (operator == "=")
-
-
-def _compare(have: str, operator: str, value: str) -> bool:
-    return {
-        "=": have == value,
-        "!=": have != value,
-        "<": have < value,
-        "<=": have <= value,
-        ">": have > value,
-        ">=": have >= value,
-    }[operator]

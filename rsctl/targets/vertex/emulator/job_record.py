@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsctl.targets.vertex.emulator.log_store import utc_now
+from rsctl.runs.stream.events import now
 from rsctl.targets.vertex.emulator.reduction_server import Kind
 
 ENDED = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
@@ -49,18 +49,18 @@ class JobRecord:
     def change(self, **fields: Any) -> None:
         """Set fields."""
         with self._lock:
-            self.shown = {**self.shown, **fields, "updateTime": utc_now()}
+            self.shown = {**self.shown, **fields, "updateTime": now()}
 
     def enter(self, state: str) -> None:
         """Change the state; the first RUNNING sets the start time."""
         more = {}
         if state == "JOB_STATE_RUNNING" and "startTime" not in self.shown:
-            more = {"startTime": utc_now(), **self._web_access()}
+            more = {"startTime": now(), **self._web_access()}
         self.change(state=state, **more)
 
     def end(self, state: str, **fields: Any) -> None:
         """Change to a final state and set other fields at once with it."""
-        self.change(state=state, endTime=utc_now(), **fields)
+        self.change(state=state, endTime=now(), **fields)
 
     def _web_access(self) -> dict[str, Any]:
         """URIs of web shells in the containers; nothing answers there."""

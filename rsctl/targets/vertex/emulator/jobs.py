@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.http import Refused, Reply, Request, Route, route
 from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
@@ -15,7 +16,6 @@ from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from rsctl.targets.vertex.emulator.job_filter import JobFilter
 from rsctl.targets.vertex.emulator.job_record import JobRecord
-from rsctl.targets.vertex.emulator.log_store import utc_now
 from rsctl.targets.vertex.emulator.machines import demand
 from rsctl.targets.vertex.emulator.rules import default_disk, problems
 from rsctl.targets.vertex.proto_json import MalformedJson, read_job, snake, write_job
@@ -95,14 +95,14 @@ class Jobs:
         self._check_call(request, is_submission=True)
         job = self._checked(request)
         job_id = str(10**18 + secrets.randbelow(8 * 10**18))
-        now, region = utc_now(), request.parts["location"]
+        created, region = now(), request.parts["location"]
         parent = f"projects/{self._number}/locations/{region}/customJobs"
         shown = {
             "name": f"{parent}/{job_id}",
             **job,
             "state": "JOB_STATE_QUEUED",
-            "createTime": now,
-            "updateTime": now,
+            "createTime": created,
+            "updateTime": created,
         }
         record = JobRecord(job_id, region, shown, demand(job["jobSpec"]))
         over = self._exceeded(record)

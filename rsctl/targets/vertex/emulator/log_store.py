@@ -8,9 +8,9 @@ import threading
 import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from typing import NamedTuple
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.log_entries import SERVICE, StoredLogEntry, read_line
 
@@ -39,25 +39,25 @@ class LogStore:
         """A line of a container; a very long one becomes several entries."""
         for piece in _pieces(text):
             severity, payload, is_json = read_line(task, stream, piece, self._behaviour.payload)
-            self._append(job, task, severity, payload, is_json, at or utc_now())
+            self._append(job, task, severity, payload, is_json, at or now())
 
     def write_service_entry(
         self, job: str, text: str, severity: str = "INFO", state: str = ""
     ) -> None:
         """An entry of the service itself on a job."""
-        self._append(job, SERVICE, severity, text, False, utc_now(), state)
+        self._append(job, SERVICE, severity, text, False, now(), state)
 
     def entries(self, span: LogRange, is_descending: bool, after: tuple[str, str] | None = None,
                 ) -> Iterator[StoredLogEntry]:  # fmt: skip
         """The entries that are readable now, in order of (time, insertId), after the key
         `after`.
         """
-        now = time.monotonic()
+        present = time.monotonic()
         with self._lock:
             jobs = [span.job] if span.job is not None else list(self._entries)
             parts = [_slice(self._entries.get(job, []), span, is_descending, after) for job in jobs]
         found = heapq.merge(*parts, key=_key, reverse=is_descending)
-        return (entry for entry in found if entry.visible <= now)
+        return (entry for entry in found if entry.visible <= present)
 
     def errors(self, job: str, task: str, most: int) -> list[str]:
         """The last texts that a replica has written to stderr, whether they can be read or not."""
@@ -87,11 +87,6 @@ class LogStore:
                 insort(entries, entry, key=_key)
             else:
                 entries.append(entry)
-
-
-def utc_now() -> str:
-    """The time in the format of entries."""
-    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _slice(

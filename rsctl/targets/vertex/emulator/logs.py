@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
+import math
 import random
 from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any
 
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
+from rsctl.targets.managed.emulator.page_tokens import make_token, read_token
 from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.filters import NotEmulated
@@ -60,7 +59,7 @@ class Logging:
         size = wanted.get("pageSize") or _DEFAULT_PAGE
         after = self._after(wanted)
         if self._behaviour.empty_every and next(self._reads) % self._behaviour.empty_every == 0:
-            return Reply.of({"nextPageToken": _token(wanted, after)})
+            return Reply.of({"nextPageToken": make_token(wanted, after)})
         is_descending = _ORDERS[wanted.get("orderBy", "")]
         found = self._log_store.entries(query.span, is_descending, after)
         return self._page(wanted, (entry for entry in found if query.takes(entry)), size)
@@ -78,7 +77,7 @@ class Logging:
             answer["entries"] = [shown(entry, self._emulator.project) for entry in
                                  self._disordered(entries)]  # fmt: skip
         if next(found, None) is not None:
-            answer["nextPageToken"] = _token(wanted, (entries[-1].time, entries[-1].insert_id))
+            answer["nextPageToken"] = make_token(wanted, (entries[-1].time, entries[-1].insert_id))
         return Reply.of(answer)
 
     def _disordered(self, entries: list[StoredLogEntry]) -> list[StoredLogEntry]:
@@ -104,14 +103,12 @@ class Logging:
         return dict(wanted)
 
     def _after(self, wanted: dict[str, Any]) -> tuple[str, str] | None:
-        token = wanted.get("pageToken")
-        if not token:
+        if not wanted.get("pageToken"):
             return None
         try:
-            digest, *key = json.loads(base64.urlsafe_b64decode(token))
-            if digest == _digest(wanted):
-                return (str(key[0]), str(key[1])) if key else None
-        except (ValueError, IndexError, TypeError):
+            position = read_token(wanted["pageToken"], wanted, math.inf)
+            return (str(position[0]), str(position[1])) if position else None
+        except (ValueError, TypeError, IndexError):
             pass
         message = "page_token is not of this query: all other parameters must stay the same"
         raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
@@ -135,14 +132,3 @@ def _problem(wanted: Any, projects: tuple[str, ...]) -> str | None:
     if wanted.get("orderBy", "") not in _ORDERS:
         return f"order_by is one of {', '.join(map(repr, _ORDERS))}"
     return None
-
-
-def _token(wanted: dict[str, Any], after: tuple[str, str] | None) -> str:
-    content = json.dumps([_digest(wanted), *(after or ())])
-    return base64.urlsafe_b64encode(content.encode()).decode()
-
-
-def _digest(wanted: dict[str, Any]) -> str:
-    """A hash of the query without its page."""
-    rest = {name: value for name, value in wanted.items() if name not in ("pageToken", "pageSize")}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]

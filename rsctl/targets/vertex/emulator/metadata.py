@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
-from rsctl.targets.vertex.emulator.log_store import utc_now
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _FIELDS = frozenset(
@@ -97,9 +97,9 @@ class Metadata:
         if body.get("schemaTitle") not in _SCHEMAS:
             message = f"MetadataSchema {body.get('schemaTitle')!r} is not registered."
             raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
-        now = utc_now()
+        times = dict.fromkeys(("createTime", "updateTime"), now())
         made = {**body, "name": f"{self._store}/contexts/{identity}", "parentContexts": []}
-        self.contexts[identity] = {**made, "createTime": now, "updateTime": now, "etag": "1"}
+        self.contexts[identity] = {**made, **times, "etag": "1"}
         return Reply.of(self.contexts[identity])
 
     def _get(self, request: Request) -> Reply:
@@ -113,7 +113,7 @@ class Metadata:
         for name in names:
             if name in ("displayName", "metadata", "description", "labels") and name in body:
                 context[name] = body[name]
-        context |= {"updateTime": utc_now(), "etag": str(int(context["etag"]) + 1)}
+        context |= {"updateTime": now(), "etag": str(int(context["etag"]) + 1)}
         return Reply.of(context)
 
     def _add_children(self, request: Request) -> Reply:
@@ -155,8 +155,8 @@ class Metadata:
         name = f"{self._store}/artifacts/{identity}"
         if identity in self._artifacts:
             raise self._emulator.refuse(409, "ALREADY_EXISTS", f"Artifact {name} already exists")
-        now = utc_now()
-        self._artifacts[identity] = {**body, "name": name, "createTime": now, "updateTime": now}
+        times = dict.fromkeys(("createTime", "updateTime"), now())
+        self._artifacts[identity] = {**body, "name": name, **times}
         return Reply.of(self._artifacts[identity])
 
     def _get_artifact(self, request: Request) -> Reply:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
-from rsctl.targets.vertex.emulator.log_store import utc_now
 
 _MOST_POINTS = 5000
 Resource = dict[str, Any]
@@ -130,14 +130,10 @@ class Tensorboards:
         name = f"{parent}/{identity}"
         if name in self._resources:
             raise self._emulator.refuse(409, "ALREADY_EXISTS", f"{name} already exists.")
-        now = utc_now()
-        self._resources[name] = {
-            **self._emulator.json_object(request),
-            "name": name,
-            "createTime": now,
-        }
-        self._resources[name]["updateTime"] = now
-        return self._resources[name]
+        body, created = self._emulator.json_object(request), now()
+        made = {**body, "name": name, "createTime": created, "updateTime": created}
+        self._resources[name] = made
+        return made
 
     def _need(self, name: str) -> Resource:
         if name not in self._resources:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.nodes import JobNodes
-from rsctl.targets.vertex.emulator.log_store import utc_now
 from rsctl.targets.vertex.emulator.samples import TELEMETRY
 
 _FIRST_SECONDS = 0.3
@@ -57,4 +57,4 @@ class UsageSampler:
     def _sample(self, node: str) -> None:
         fields = self._nodes.usage(node)
         if fields and not self._stopped.is_set() and node not in self._reporting:
-            self._take(node, TELEMETRY + json.dumps(fields)[1:], utc_now())
+            self._take(node, TELEMETRY + json.dumps(fields)[1:], now())

@@ -11,9 +11,9 @@ import pytest
 from google.auth import default
 from google.auth.transport.requests import AuthorizedSession
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.nodes import Node
 from rsctl.targets.vertex.emulator import Behaviour, VertexEmulator
-from rsctl.targets.vertex.emulator.log_store import utc_now
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.polling import wait_until
 from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
@@ -39,7 +39,7 @@ class FakeNodes(MemoryNodes):
         return wait_until(lambda: self.find(task))
 
     def say(self, task: str, text: str, stream: str = "stdout", at: str | None = None) -> None:
-        self.listener.line(self.node(task).name, stream, text, at or utc_now())
+        self.listener.line(self.node(task).name, stream, text, at or now())
 
     def exit(self, task: str, code: int) -> None:
         name = self.node(task).name

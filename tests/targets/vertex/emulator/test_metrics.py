@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rsctl.runs.stream.events import now
 from rsctl.targets.vertex.emulator import Behaviour
-from rsctl.targets.vertex.emulator.log_store import utc_now
 from tests.kit.polling import wait_until
 from tests.targets.vertex.emulator.conftest import FakeNodes, Project, error, pool
 
@@ -200,11 +200,11 @@ def test_a_job_whose_nodes_print_no_telemetry_is_measured(
     job, nodes = project.start(pool())
     found = wait_until(lambda: current(project, CPU_USE, job))
     assert found["workerpool0-0"] == 0.5  # of 4 vCPUs
-    telemetry(nodes, "workerpool0-0", utc_now(), {"cpu_percent": 40.0})
+    telemetry(nodes, "workerpool0-0", now(), {"cpu_percent": 40.0})
     assert wait_until(lambda: current(project, CPU_USE, job)) == {"workerpool0-0": 0.1}
 
 
 def current(project: Project, metric: str, job: str) -> dict[str, Any]:
     """By task, the newest value."""
-    answer = ask(project, metric, job, interval_startTime=at(0), interval_endTime=utc_now())
+    answer = ask(project, metric, job, interval_startTime=at(0), interval_endTime=now())
     return {task: found[0][1] for task, found in values(answer).items()}
