@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rsctl.estimate.advice.calibration import uncalibrated
 from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.inputs import dollars_of, interconnect_of, settings_of
-from rsctl.estimate.advice.options import with_reducers, without_reducers
+from rsctl.estimate.advice.options import Study
 from rsctl.estimate.advice.profile import Profile, profile_of_model
 from rsctl.estimate.advice.recommendation import recommended
 from rsctl.estimate.advice.situation import ReducerMachine, Situation
@@ -68,9 +68,8 @@ def _profile(job: Job) -> Profile | None:
 
 
 def _best(situation: Situation, profile: Profile) -> Automatic:
-    constants = uncalibrated(situation.target)
-    [base] = without_reducers(situation, profile, constants)
-    pools = with_reducers(situation, profile, constants)
+    study = Study(situation, profile, uncalibrated(situation.target))
+    [base], pools = study.without_reducers(), study.with_reducers()
     is_free = not (pools and situation.settings.reducers_only)
     best = recommended([base, *pools] if is_free else pools)
     without = f"a step of {base.step_seconds:.3g} s without"

@@ -11,10 +11,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.options import Option, make_option
-from rsctl.estimate.advice.profile import Profile
-from rsctl.estimate.advice.situation import Situation
+from rsctl.estimate.advice.options import Option, Study
 from rsctl.estimate.advice.step import ExchangeSettings
 
 _LEAST_GAIN = 0.01
@@ -50,24 +47,16 @@ class ChangedResult(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-def changed_results(
-    situation: Situation, profile: Profile, calibration: Calibration, best: Option
-) -> list[ChangedResult]:
+def changed_results(study: Study, best: Option) -> list[ChangedResult]:
     """The settings that shorten the recommended option's step by 1 % or more."""
     if best.topology == "none":
         return []
-    machine = next((m for m in situation.reducer_machines if m.name == best.reducer_machine), None)
+    settings, cluster = study.situation.settings, study.situation.cluster
     found = []
-    can_add = best.reducers > 0 and situation.cluster.shares_work
-    for setting, changed, loss, source in _candidates(situation.settings, can_add):
-        option = make_option(
-            replace(situation, settings=changed),
-            profile,
-            calibration,
-            best.topology,
-            machine if best.reducers else None,
-            best.reducers,
-        )
+    for setting, changed, loss, source in _candidates(
+        settings, best.reducers > 0 and cluster.shares_work
+    ):
+        option = study.option_like(best, changed)
         if option.step_seconds > (1 - _LEAST_GAIN) * best.step_seconds:
             continue
         found.append(

@@ -13,7 +13,7 @@ import msgspec
 
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.collectives import exchange
-from rsctl.estimate.advice.options import Option, with_reducers, without_reducers
+from rsctl.estimate.advice.options import Option, Study
 from rsctl.estimate.advice.profile import even_profile
 from rsctl.estimate.advice.situation import Situation
 
@@ -93,9 +93,8 @@ def exchange_alone(
     situation: Situation, gradient_bytes: int, calibration: Calibration
 ) -> Communication:
     """The all-reduce of a step without and with reducers, where the computation is unknown."""
-    profile = even_profile(gradient_bytes, _SHORT)
-    pools = with_reducers(situation, profile, calibration)
-    (base,) = without_reducers(situation, profile, calibration)
+    study = Study(situation, even_profile(gradient_bytes, _SHORT), calibration)
+    (base,), pools = study.without_reducers(), study.with_reducers()
     saturating, shown = None, []
     if pools:
         machine = situation.reducer_machines[0]

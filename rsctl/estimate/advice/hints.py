@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.exchange import GB
 from rsctl.estimate.advice.inputs import GROUP_BYTES
-from rsctl.estimate.advice.options import Option, make_option
+from rsctl.estimate.advice.options import Option, Study
 from rsctl.estimate.advice.profile import GradientBucket, Profile
-from rsctl.estimate.advice.situation import Situation
 from rsctl.estimate.advice.step import DATA_BOUND, INPUT, NOTICED, ExchangeSettings
 
 FAST_NETWORK_BITS = 400e9
@@ -36,49 +34,39 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True):
     setting: str | None = None
 
 
-def hints_of(
-    situation: Situation,
-    profile: Profile,
-    calibration: Calibration,
-    best: Option,
-    offered: Sequence[Option],
-) -> list[Hint]:
+def hints_of(study: Study, best: Option, offered: Sequence[Option]) -> list[Hint]:
     """All remarks on the recommended option, and on why the other offered options are worse."""
     base = next(option for option in offered if not option.reducers)
-    found = list(_reasons(situation, profile, calibration, best, base))
+    found = list(_reasons(study, best, base))
     if not found and not best.reducers:
         found += _price(base, offered)
-    if profile.data_seconds > DATA_BOUND * profile.step_seconds:
-        found.append(_input(profile))
-    found += sorted(
-        _changes(situation, profile, calibration, best), key=lambda hint: hint.step_seconds or 0.0
-    )
+    if study.profile.data_seconds > DATA_BOUND * study.profile.step_seconds:
+        found.append(_input(study.profile))
+    found += sorted(_changes(study, best), key=lambda hint: hint.step_seconds or 0.0)
     return found
 
 
-def _reasons(
-    situation: Situation, profile: Profile, calibration: Calibration, best: Option, base: Option
-) -> Iterator[Hint]:
-    cluster = situation.cluster
+def _reasons(study: Study, best: Option, base: Option) -> Iterator[Hint]:
+    cluster = study.situation.cluster
     if cluster.workers == 1:
         yield _why("there is only one node, which exchanges nothing over a network")
         return
-    if situation.refused:
-        yield _why(situation.refused)
+    if study.situation.refused:
+        yield _why(study.situation.refused)
     if cluster.workers == 2 and not best.reducers:
         yield _why("a ring of two nodes sends each gradient once, as with reducers: 2(N-1)/N is 1")
     if cluster.worker_bits is None:
         yield _why("no network limits this target, and reducers add a hop on the same cores")
     elif cluster.worker_bits >= FAST_NETWORK_BITS:
         gbps = cluster.worker_bits / 1e9
-        cores = cluster.worker_bits / 8 / GB * calibration.reducer_cpu_seconds_per_gb
+        cores = cluster.worker_bits / 8 / GB * study.calibration.reducer_cpu_seconds_per_gb
         yield _why(
             f"nodes have {gbps:g} Gbit/s: reducers use TCP, and one would need {cores:.0f} cores "
             "to receive that rate"
         )
     if best.reducers:
         return
-    added = base.step_seconds - profile.step_seconds
+    added = base.step_seconds - study.profile.step_seconds
     if added < NOTICED * base.step_seconds:
         part = max(0.0, added) / base.step_seconds
         yield _why(
@@ -114,24 +102,14 @@ def _input(profile: Profile) -> Hint:
     return Hint(kind="instead", text=text)
 
 
-def _changes(
-    situation: Situation, profile: Profile, calibration: Calibration, best: Option
-) -> Iterator[Hint]:
+def _changes(study: Study, best: Option) -> Iterator[Hint]:
     """The changes that would shorten a sample's share of the step by 3 % or more, other things
     being equal.
     """
     if best.bottleneck == INPUT:
         return
-    machine = next((m for m in situation.reducer_machines if m.name == best.reducer_machine), None)
-    for text, setting, changed, other, samples in _candidates(situation, profile, best):
-        option = make_option(
-            replace(situation, settings=changed),
-            other,
-            calibration,
-            best.topology,
-            machine,
-            best.reducers,
-        )
+    for text, setting, changed, profile, samples in _candidates(study, best):
+        option = study._replace(profile=profile).option_like(best, changed)
         step = option.step_seconds / samples
         gain = 1 - step / best.step_seconds
         if gain >= _WORTHWHILE:
@@ -140,16 +118,16 @@ def _changes(
 
 
 def _candidates(
-    situation: Situation, profile: Profile, best: Option
+    study: Study, best: Option
 ) -> Iterator[tuple[str, str | None, ExchangeSettings, Profile, int]]:
     """A change, its setting, and how many steps the changed profile is."""
-    settings = situation.settings
+    settings, profile = study.situation.settings, study.profile
     if settings.local_steps > 1:
         return  # buckets and accumulated gradients do not travel
     if settings.may_compress:
         half = replace(settings, sent_part=settings.sent_part / 2)
         yield "gradients sent in 16 bits", "comm.compression=bf16", half, profile, 1
-        if best.reducers and situation.cluster.shares_work:
+        if best.reducers and study.situation.cluster.shares_work:
             part = settings.sent_part * GROUP_BYTES / 4
             eighth = replace(settings, sent_part=part, reducers_only=True)
             yield _EIGHT_BITS, "comm.compression=int8", eighth, profile, 1

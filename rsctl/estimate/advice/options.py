@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +13,7 @@ from rsctl.estimate.advice.exchange import Topology
 from rsctl.estimate.advice.pool_size import sampled_counts
 from rsctl.estimate.advice.profile import Profile
 from rsctl.estimate.advice.situation import ReducerMachine, Situation
-from rsctl.estimate.advice.step import predict
+from rsctl.estimate.advice.step import ExchangeSettings, predict
 
 _HOUR = 3600.0
 _MOST_REDUCERS = 10_000
@@ -50,74 +51,78 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
         return self.dollars_per_1000_steps or 0.0, self.step_seconds, self.reducers
 
 
-def all_options(situation: Situation, profile: Profile, calibration: Calibration) -> list[Option]:
-    """Every option; options with reducers by machine and number."""
-    return [
-        *without_reducers(situation, profile, calibration),
-        *with_reducers(situation, profile, calibration),
-        *for_comparison(situation, profile, calibration),
-    ]
+class Study(NamedTuple):
+    """All that a prediction takes: a job's machines, its step, the constants of the model."""
 
+    situation: Situation
+    profile: Profile
+    calibration: Calibration
 
-def without_reducers(
-    situation: Situation, profile: Profile, calibration: Calibration
-) -> list[Option]:
-    """The exchange among the job's workers: NCCL uses the faster of ring and tree."""
-    if situation.cluster.inside is None:
-        return [make_option(situation, profile, calibration, "ring")]
-    both = [make_option(situation, profile, calibration, name) for name in ("ring", "tree")]
-    return [min(both, key=lambda option: option.step_seconds)]
+    def all_options(self) -> list[Option]:
+        """Every option; options with reducers by machine and number."""
+        return [*self.without_reducers(), *self.with_reducers(), *self.for_comparison()]
 
+    def without_reducers(self) -> list[Option]:
+        """The exchange among the job's workers: NCCL uses the faster of ring and tree."""
+        if self.situation.cluster.inside is None:
+            return [self.option("ring")]
+        both = [self.option("ring"), self.option("tree")]
+        return [min(both, key=lambda option: option.step_seconds)]
 
-def with_reducers(situation: Situation, profile: Profile, calibration: Calibration) -> list[Option]:
-    """Pools and hybrids of all sizes up to where more reducers add nothing."""
-    if situation.refused or situation.cluster.workers == 1:
-        return []
-    return [
-        make_option(situation, profile, calibration, "pool", machine, count)
-        for machine in situation.reducer_machines
-        for count in _counts(situation, machine, calibration)
-    ]
+    def with_reducers(self) -> list[Option]:
+        """Pools and hybrids of all sizes up to where more reducers add nothing."""
+        if self.situation.refused or self.situation.cluster.workers == 1:
+            return []
+        return [
+            self.option("pool", machine, count)
+            for machine in self.situation.reducer_machines
+            for count in self._counts(machine)
+        ]
 
+    def for_comparison(self) -> list[Option]:
+        """Topologies that rsctl has no way to choose, for their times."""
+        cluster = self.situation.cluster
+        if cluster.workers == 1:
+            return []
+        found = [self.option("tree")] if cluster.inside is None else []
+        if cluster.ranks > 1:
+            found.append(self.option("hierarchical"))
+        found.append(self.option("co-located"))
+        for machine in self.situation.reducer_machines[:1]:
+            found.append(self.option("central", machine, 1))
+        return [msgspec.structs.replace(option, is_offered=False) for option in found]
 
-def for_comparison(
-    situation: Situation, profile: Profile, calibration: Calibration
-) -> list[Option]:
-    """Topologies that rsctl has no way to choose, for their times."""
-    if situation.cluster.workers == 1:
-        return []
-    names: list[Topology] = ["tree"] if situation.cluster.inside is None else []
-    if situation.cluster.ranks > 1:
-        names.append("hierarchical")
-    found = [make_option(situation, profile, calibration, name) for name in names]
-    found.append(make_option(situation, profile, calibration, "co-located"))
-    for machine in situation.reducer_machines[:1]:
-        found.append(make_option(situation, profile, calibration, "central", machine, 1))
-    return [msgspec.structs.replace(option, is_offered=False) for option in found]
+    def option(
+        self, topology: Topology, machine: ReducerMachine | None = None, count: int = 0
+    ) -> Option:
+        """One option, with its cost."""
+        profile, situation = self.profile, self.situation
+        cluster = situation.with_reducers(machine, count) if machine else situation.cluster
+        predicted = predict(profile, cluster, topology, self.calibration, situation.settings)
+        rate = situation.dollars(machine, count)
+        return Option(
+            **msgspec.structs.asdict(predicted),
+            workers=cluster.workers,
+            reducers=count,
+            machine=situation.worker_machine,
+            reducer_machine=machine.name if machine else None,
+            throughput=cluster.world / predicted.step_seconds,
+            dollars_per_hour=rate,
+            dollars_per_1000_steps=rate and rate / _HOUR * predicted.step_seconds * 1000,
+        )
 
+    def option_like(self, other: Option, settings: ExchangeSettings) -> Option:
+        """The option with the topology and reducers of another one, and other settings."""
+        situation = msgspec.structs.replace(self.situation, settings=settings)
+        named = (m for m in situation.reducer_machines if m.name == other.reducer_machine)
+        machine = next(named, None) if other.reducers else None
+        return self._replace(situation=situation).option(other.topology, machine, other.reducers)
 
-def make_option(
-    situation: Situation,
-    profile: Profile,
-    calibration: Calibration,
-    topology: Topology,
-    machine: ReducerMachine | None = None,
-    count: int = 0,
-) -> Option:
-    """One option, with its cost."""
-    cluster = situation.with_reducers(machine, count) if machine else situation.cluster
-    predicted = predict(profile, cluster, topology, calibration, situation.settings)
-    rate = situation.dollars(machine, count)
-    return Option(
-        **msgspec.structs.asdict(predicted),
-        workers=cluster.workers,
-        reducers=count,
-        machine=situation.worker_machine,
-        reducer_machine=machine.name if machine else None,
-        throughput=cluster.world / predicted.step_seconds,
-        dollars_per_hour=rate,
-        dollars_per_1000_steps=rate and rate / _HOUR * predicted.step_seconds * 1000,
-    )
+    def _counts(self, machine: ReducerMachine) -> list[int]:
+        enough = min(_MOST_REDUCERS, self.situation.saturating(machine, self.calibration))
+        own = [count for count in (self.situation.count, self.situation.rule) if count]
+        half = [(enough + 1) // 2]
+        return sampled_counts(max([enough, *own]), [enough, *half, *own])
 
 
 def shown_options(
@@ -180,10 +185,3 @@ def _of_pool(options: list[Option], situation: Situation) -> Iterator[Option]:
 
 def _cheapest(options: Sequence[Option]) -> Option:
     return min(options, key=lambda option: option.rank)
-
-
-def _counts(situation: Situation, machine: ReducerMachine, calibration: Calibration) -> list[int]:
-    enough = min(_MOST_REDUCERS, situation.saturating(machine, calibration))
-    own = [count for count in (situation.count, situation.rule) if count]
-    half = [(enough + 1) // 2]
-    return sampled_counts(max([enough, *own]), [enough, *half, *own])

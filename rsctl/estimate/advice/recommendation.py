@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.changed_results import ChangedResult, changed_results
 from rsctl.estimate.advice.hints import Hint, hints_of
-from rsctl.estimate.advice.options import Option, all_options, fastest, shown_options
+from rsctl.estimate.advice.options import Option, Study, fastest, shown_options
 from rsctl.estimate.advice.pool_size import break_even_reducers
 from rsctl.estimate.advice.profile import Profile
 from rsctl.estimate.advice.shared_cores import with_shared_cores
@@ -98,7 +98,8 @@ def make_advice(
     and step.
     """
     profile = with_shared_cores(profile, situation.cluster)
-    options = all_options(situation, profile, calibration)
+    study = Study(situation, profile, calibration)
+    options = study.all_options()
     offered = [option for option in options if option.is_offered]
     base = next(option for option in offered if not option.reducers)
     best, quickest = recommended(offered), fastest(offered)
@@ -108,13 +109,13 @@ def make_advice(
         recommendation=_recommendation(best, base, calibration, steps, batch),
         options=shown_options(options, situation, best),
         assumptions=[*profile.assumed, *assumptions, _accuracy(calibration)],
-        hints=hints_of(situation, profile, calibration, best, offered),
+        hints=hints_of(study, best, offered),
         pool_sizes=_pool_sizes(offered, situation, calibration),
         profile=profile,
         calibration=calibration,
         every_option=offered,
         fastest=quickest if quickest.step_seconds < best.step_seconds / 1.01 else None,
-        changed_results=changed_results(situation, profile, calibration, best),
+        changed_results=changed_results(study, best),
         default_machine=next((m.name for m in situation.reducer_machines), None),
     )
 
