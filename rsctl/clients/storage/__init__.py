@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -60,6 +62,14 @@ class ObjectChanged(RsctlError):
         message = f"{name[:200]!r} was replaced or removed while it was read"
         remedy = "run the command again after all other writers have finished"
         super().__init__(ExitCode.ENVIRONMENT, error("changed", message, remedy))
+
+
+def hexadecimal(value: Any) -> str:
+    """A checksum in base64 in hexadecimal digits; empty for anything else."""
+    try:
+        return base64.b64decode(str(value or ""), validate=True).hex()
+    except binascii.Error:
+        return ""
 
 
 class Bucket(Protocol):

@@ -5,8 +5,6 @@ Uploads are resumable, in blocks that are a multiple of 256 KiB, and reads are R
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -17,7 +15,13 @@ from rsctl.clients.errors import NoAnswer, no_answer
 from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.google_errors import google_error
 from rsctl.clients.retries import RetryPolicy
-from rsctl.clients.storage import LoadedObject, ObjectChanged, StoredObject, Upload
+from rsctl.clients.storage import (
+    LoadedObject,
+    ObjectChanged,
+    StoredObject,
+    Upload,
+    hexadecimal,
+)
 from rsctl.findings import ExitCode, RsctlError, error
 
 _BLOCK = 8 << 20
@@ -71,13 +75,7 @@ class GoogleBucket:
 
     def load(self, name: str, most: int) -> LoadedObject | None:
         """See Bucket.load; the version is the generation."""
-        answer = self._google.request(
-            "GET",
-            f"{self._object(name)}?alt=media",
-            ok=(200, 206, 404, 416),
-            path=self._path,
-            headers={"Range": f"bytes=0-{most - 1}", "Accept-Encoding": "identity"},
-        )
+        answer = self._range(name, 0, most)
         if answer.status_code == 404:
             return None
         generation = str(answer.headers.get("X-Goog-Generation", ""))
@@ -88,16 +86,7 @@ class GoogleBucket:
 
     def read(self, name: str, offset: int = 0) -> bytes:
         """See Bucket.read."""
-        answer = self._google.request(
-            "GET",
-            f"{self._object(name)}?alt=media",
-            ok=(200, 206, 404, 416),
-            path=self._path,
-            headers={
-                "Range": f"bytes={offset}-{offset + _READ - 1}",
-                "Accept-Encoding": "identity",
-            },
-        )
+        answer = self._range(name, offset, _READ)
         if answer.status_code in (404, 416):
             return b""
         content: bytes = answer.content
@@ -151,6 +140,16 @@ class GoogleBucket:
             raise no_answer(urlsplit(self._base).netloc, str(problem)[:200]) from None
         finally:
             answer.close()
+
+    def _range(self, name: str, offset: int, most: int) -> Any:
+        """The answer for at most so many bytes of an object."""
+        return self._google.request(
+            "GET",
+            f"{self._object(name)}?alt=media",
+            ok=(200, 206, 404, 416),
+            path=self._path,
+            headers={"Range": f"bytes={offset}-{offset + most - 1}", "Accept-Encoding": "identity"},
+        )
 
     def _object(self, name: str) -> str:
         return f"{self._base}/storage/v1/b/{quote(self._bucket, '')}/o/{quote(name, '')}"
@@ -247,15 +246,8 @@ class GoogleBucket:
 
 def _stored(item: Mapping[str, Any]) -> StoredObject:
     known = {"md5": item.get("md5Hash"), "crc32c": item.get("crc32c")}
-    digests = {name: _hexadecimal(value) for name, value in known.items() if value}
+    digests = {name: hexadecimal(value) for name, value in known.items() if value}
     return StoredObject(str(item["name"]), int(item["size"]), str(item["generation"]), digests)
-
-
-def _hexadecimal(value: Any) -> str:
-    try:
-        return base64.b64decode(str(value), validate=True).hex()
-    except binascii.Error:
-        return ""
 
 
 def _is_interrupted(answer: Any) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,7 +10,13 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError, aws_errors
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import no_answer
-from rsctl.clients.storage import LoadedObject, ObjectChanged, StoredObject, Upload
+from rsctl.clients.storage import (
+    LoadedObject,
+    ObjectChanged,
+    StoredObject,
+    Upload,
+    hexadecimal,
+)
 
 _READ = 4 << 20
 _STREAMED = 1 << 20
@@ -23,6 +27,7 @@ _ENCRYPTIONS_WITH_MD5 = (None, "AES256")
 _NOT_WRITTEN = (
     *("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404"),
 )
+_MISSING = ("NoSuchKey", "404")
 _CHANGED = ("PreconditionFailed", "412", "NoSuchKey", "404", "InvalidRange", "416")
 
 
@@ -63,13 +68,9 @@ class S3Bucket:
 
     def load(self, name: str, most: int) -> LoadedObject | None:
         """See Bucket.load; the version is the ETag."""
-        wanted = {"Bucket": self._bucket, "Key": name}
-        try:
-            answer = self._aws.request("s3", "get_object", wanted)
-        except AwsError as problem:
-            if problem.code in ("NoSuchKey", "404"):
-                return None
-            raise
+        answer = self._ask("get_object", name, _MISSING)
+        if answer is None:
+            return None
         with aws_errors("s3", self._path, None):
             content: bytes = answer["Body"].read(most)
             answer["Body"].close()
@@ -78,13 +79,9 @@ class S3Bucket:
     def read(self, name: str, offset: int = 0) -> bytes:
         """See Bucket.read."""
         block = f"bytes={offset}-{offset + _READ - 1}"
-        wanted = {"Bucket": self._bucket, "Key": name, "Range": block}
-        try:
-            answer = self._aws.request("s3", "get_object", wanted)
-        except AwsError as problem:
-            if problem.code in ("NoSuchKey", "404", "InvalidRange", "416"):
-                return b""
-            raise
+        answer = self._ask("get_object", name, (*_MISSING, "InvalidRange", "416"), Range=block)
+        if answer is None:
+            return b""
         with aws_errors("s3", self._path, None):
             content: bytes = answer["Body"].read()
         return content
@@ -102,17 +99,14 @@ class S3Bucket:
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
         """See Bucket.digests. Checksums of parts are not checksums of the content."""
-        wanted = {"Bucket": self._bucket, "Key": found.name, "IfMatch": found.version}
-        try:
-            answer = self._aws.request("s3", "head_object", {**wanted, "ChecksumMode": "ENABLED"})
-        except AwsError as problem:
-            if problem.code in _CHANGED:
-                raise ObjectChanged(found.name) from None
-            raise
+        wanted = {"IfMatch": found.version, "ChecksumMode": "ENABLED"}
+        answer = self._ask("head_object", found.name, _CHANGED, **wanted)
+        if answer is None:
+            raise ObjectChanged(found.name)
         digests = {}
         if answer.get("ChecksumType") != "COMPOSITE":
             for name in ("SHA256", "SHA1", "CRC32C", "CRC32"):
-                if value := _hexadecimal(answer.get(f"Checksum{name}")):
+                if value := hexadecimal(answer.get(f"Checksum{name}")):
                     digests[name.lower()] = value
         etag = found.version.strip('"')
         is_md5 = (
@@ -128,13 +122,10 @@ class S3Bucket:
         import urllib3
         from botocore.exceptions import HTTPClientError, IncompleteReadError
 
-        wanted = {"Bucket": self._bucket, "Key": found.name, "IfMatch": found.version}
-        try:
-            answer = self._aws.request("s3", "get_object", {**wanted, "Range": f"bytes={offset}-"})
-        except AwsError as problem:
-            if problem.code in _CHANGED:
-                raise ObjectChanged(found.name) from None
-            raise
+        wanted = {"IfMatch": found.version, "Range": f"bytes={offset}-"}
+        answer = self._ask("get_object", found.name, _CHANGED, **wanted)
+        if answer is None:
+            raise ObjectChanged(found.name)
         body = answer["Body"]
         try:
             while block := body.read(_STREAMED):
@@ -148,6 +139,19 @@ class S3Bucket:
             raise no_answer("s3", str(lost)[:200]) from None
         finally:
             body.close()
+
+    def _ask(
+        self, operation: str, name: str, codes: tuple[str, ...], **wanted: str
+    ) -> dict[str, Any] | None:
+        """The answer to a request for an object; None for an error with one of these codes."""
+        try:
+            return self._aws.request(
+                "s3", operation, {"Bucket": self._bucket, "Key": name, **wanted}
+            )
+        except AwsError as problem:
+            if problem.code not in codes:
+                raise
+            return None
 
     def _upload(self, name: str, upload: Upload) -> None:
         """In parts, which boto3 itself sends again."""
@@ -172,13 +176,3 @@ class S3Bucket:
                 if isinstance(cause, ClientError):
                     raise cause from None
                 raise
-
-
-def _hexadecimal(value: Any) -> str:
-    """A checksum, which S3 stores as base64; empty if it does not cover the whole content, such as
-    one of several parts.
-    """
-    try:
-        return base64.b64decode(str(value or ""), validate=True).hex()
-    except binascii.Error:
-        return ""
