@@ -42,23 +42,16 @@ class SageMakerJob:
     def status(self) -> JobStatus:
         """See CloudJob.status. One request."""
         try:
-            answer = self._aws.request(
-                "sagemaker", "describe_training_job", self._name(), retry=False
-            )
+            answer = self._answer(retry=False)
         except NoAnswer as problem:
             raise Unreachable(problem.summary) from None
-        except AwsError as problem:
-            raise self._refused(problem) from None
         status = status_of(answer, self._address)
         self._has_ended = status.state.is_final
         return status
 
     def describe(self) -> JobDescription:
         """See CloudJob.describe."""
-        try:
-            answer = self._aws.request("sagemaker", "describe_training_job", self._name())
-        except AwsError as problem:
-            raise self._refused(problem) from None
+        answer = self._answer()
         try:
             run = run_of(self._aws, answer)
         except NoAnswer as problem:
@@ -107,11 +100,15 @@ class SageMakerJob:
                 raise self._refused(problem) from None
 
     def _is_stopping(self) -> bool:
+        answer = self._answer()
+        return state_of(answer).is_final or answer.get("TrainingJobStatus") == "Stopping"
+
+    def _answer(self, retry: bool = True) -> dict[str, Any]:
+        """DescribeTrainingJob's answer."""
         try:
-            answer = self._aws.request("sagemaker", "describe_training_job", self._name())
+            return self._aws.request("sagemaker", "describe_training_job", self._name(), retry)
         except AwsError as problem:
             raise self._refused(problem) from None
-        return state_of(answer).is_final or answer.get("TrainingJobStatus") == "Stopping"
 
     def _name(self) -> dict[str, str]:
         return {"TrainingJobName": self._address.name}
