@@ -60,14 +60,20 @@ def invalid_names(value: Any) -> Iterator[str]:
 
     They are keys of a request, to which an overlay can give any text.
     """
-    if isinstance(value, SdkCall):
-        for name in (*value.function.split("."), *value.arguments):
-            if not name.isidentifier() or keyword.iskeyword(name):
-                yield repr(name)
-        value = value.arguments
-    if isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from invalid_names(item)
+    for part in _parts(value):
+        if isinstance(part, SdkCall):
+            for name in (*part.function.split("."), *part.arguments):
+                if not name.isidentifier() or keyword.iskeyword(name):
+                    yield repr(name)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The value, and all values in it."""
+    yield value
+    inner = value.arguments if isinstance(value, SdkCall) else value
+    if isinstance(inner, (dict, list)):
+        for item in inner.values() if isinstance(inner, dict) else inner:
+            yield from _parts(item)
 
 
 def _python_code(value: Any, indent: int) -> str:
@@ -84,10 +90,7 @@ def _python_code(value: Any, indent: int) -> str:
 
 def names_in(value: Any) -> set[str]:
     """The functions that a value calls."""
-    if isinstance(value, SdkCall):
-        return {value.function} | names_in(value.arguments)
-    items = value.values() if isinstance(value, dict) else value
-    return set().union(*map(names_in, items)) if isinstance(value, (dict, list)) else set()
+    return {part.function for part in _parts(value) if isinstance(part, SdkCall)}
 
 
 def imports(modules: Mapping[str, set[str]]) -> list[str]:
@@ -104,12 +107,8 @@ def imports(modules: Mapping[str, set[str]]) -> list[str]:
 
 def has_code(value: Any, text: str) -> bool:
     """Whether a piece of code begins some value's code; other texts may contain it."""
-    if isinstance(value, CodeExpression):
-        return value.text.startswith(text)
-    if isinstance(value, SdkCall):
-        return has_code(value.arguments, text)
-    items = value.values() if isinstance(value, dict) else value
-    return isinstance(value, (dict, list)) and any(has_code(item, text) for item in items)
+    codes = (part for part in _parts(value) if isinstance(part, CodeExpression))
+    return any(code.text.startswith(text) for code in codes)
 
 
 def snake(name: str) -> str:

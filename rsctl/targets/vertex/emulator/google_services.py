@@ -152,6 +152,10 @@ class GoogleEmulator(Emulator):
             return self.error(400, "INVALID_ARGUMENT", str(problem))
         return super().answer(request)
 
+    def invalid(self, message: str) -> Refused:
+        """The error for a request that is not valid, to raise."""
+        return self.refuse(400, "INVALID_ARGUMENT", message)
+
     def json_object(self, request: Request) -> dict[str, Any]:
         """The body of a request. Raises Refused if it is not a JSON object."""
         try:
@@ -159,7 +163,7 @@ class GoogleEmulator(Emulator):
         except ValueError:
             body = None
         if not isinstance(body, dict):
-            raise self.refuse(400, "INVALID_ARGUMENT", "Invalid JSON payload received.")
+            raise self.invalid("Invalid JSON payload received.")
         return body
 
     def error(

@@ -125,7 +125,7 @@ class Jobs:
         except (ValueError, RecursionError):
             found = "Invalid JSON payload received. Unexpected token."
         if found:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", found)
+            raise self._emulator.invalid(found)
         for pool in filter(None, job["jobSpec"]["workerPoolSpecs"]):
             pool.setdefault("replicaCount", "1")
             disk = default_disk(pool.get("machineSpec", {}).get("machineType", ""))
@@ -146,7 +146,7 @@ class Jobs:
             size = _page_size(query.get("pageSize", ""))
             start = _page_start(query.get("pageToken", ""))
         except ValueError as problem:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", str(problem)) from None
+            raise self._emulator.invalid(str(problem)) from None
         region = request.parts["location"]
         own = [record for record in self.records.values() if record.region == region]
         newest_first = [record.copy() for record in reversed(own)]
@@ -195,7 +195,7 @@ class Jobs:
         if request.parts["location"] not in self._regions:
             served = ", ".join(self._regions)
             message = f"{request.parts['location']} is not served here, but {served}."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
 
     def _too_many(self, what: str) -> Refused:
         return self._emulator.exceed(_SERVICE, what, what, self._number)
@@ -219,7 +219,7 @@ class Jobs:
             if unknown[0].partition(".")[0] in _MASKABLE:
                 message = f'the field mask "{unknown[0]}" is not emulated by rsctl\'s emulator'
                 raise self._emulator.refuse(501, "UNIMPLEMENTED", message)
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         if mask and "*" not in mask:
             job = {
                 name: value for name, value in job.items() if name in mask or snake(name) in mask

@@ -55,7 +55,7 @@ class Logging:
         except NotEmulated as problem:
             raise self._emulator.refuse(501, "UNIMPLEMENTED", str(problem)) from None
         except ValueError as problem:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", str(problem)) from None
+            raise self._emulator.invalid(str(problem)) from None
         size = wanted.get("pageSize") or _DEFAULT_PAGE
         after = self._after(wanted)
         if self._behaviour.empty_every and next(self._reads) % self._behaviour.empty_every == 0:
@@ -99,7 +99,7 @@ class Logging:
         except (ValueError, RecursionError):
             problem = "Invalid JSON payload received. Unexpected token."
         if problem:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", problem)
+            raise self._emulator.invalid(problem)
         return dict(wanted)
 
     def _after(self, wanted: dict[str, Any]) -> tuple[str, str] | None:
@@ -111,7 +111,7 @@ class Logging:
         except (ValueError, TypeError, IndexError):
             pass
         message = "page_token is not of this query: all other parameters must stay the same"
-        raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+        raise self._emulator.invalid(message)
 
 
 def _problem(wanted: Any, projects: tuple[str, ...]) -> str | None:

@@ -87,16 +87,14 @@ class Metadata:
         self._need_store(request)
         identity = request.query.get("contextId", "")
         if not _ID.fullmatch(identity):
-            raise self._emulator.refuse(
-                400, "INVALID_ARGUMENT", f"Invalid context id {identity!r}."
-            )
+            raise self._emulator.invalid(f"Invalid context id {identity!r}.")
         if identity in self.contexts:
             message = f"Context with name {self._store}/contexts/{identity} already exists"
             raise self._emulator.refuse(409, "ALREADY_EXISTS", message)
         body = self._body(request)
         if body.get("schemaTitle") not in _SCHEMAS:
             message = f"MetadataSchema {body.get('schemaTitle')!r} is not registered."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         times = dict.fromkeys(("createTime", "updateTime"), now())
         made = {**body, "name": f"{self._store}/contexts/{identity}", "parentContexts": []}
         self.contexts[identity] = {**made, **times, "etag": "1"}
@@ -133,9 +131,7 @@ class Metadata:
         wanted = request.query.get("filter", "")
         schemas, parents = _SCHEMA.findall(wanted), _PARENT.search(wanted)
         if wanted and not schemas and not parents:
-            raise self._emulator.refuse(
-                400, "INVALID_ARGUMENT", f"filter {wanted!r} is not emulated"
-            )
+            raise self._emulator.invalid(f"filter {wanted!r} is not emulated")
         above = {_short(name) for name in re.findall(r'"([^"]*)"', parents[1])} if parents else None
         found = [
             context
@@ -150,7 +146,7 @@ class Metadata:
         body = self._body(request)
         if body.get("schemaTitle") != _TENSORBOARD_RUN:
             message = f"MetadataSchema {body.get('schemaTitle')!r} is not emulated."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         identity = request.query.get("artifactId", "")
         name = f"{self._store}/artifacts/{identity}"
         if identity in self._artifacts:
@@ -189,7 +185,7 @@ class Metadata:
         for name in body:
             if name not in _FIELDS:
                 message = f"Invalid JSON payload received. Unknown name \"{name}\" at 'context'"
-                raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+                raise self._emulator.invalid(message)
         return body
 
     def _need_store(self, request: Request) -> None:

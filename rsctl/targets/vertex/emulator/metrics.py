@@ -107,7 +107,7 @@ class Monitoring:
         except NotEmulated as problem:
             raise self._emulator.refuse(501, "UNIMPLEMENTED", str(problem)) from None
         except ValueError as problem:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", str(problem)) from None
+            raise self._emulator.invalid(str(problem)) from None
         metric = METRICS.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
         if metric is None:
             message = f'Cannot find metric(s) that match type = "{name}".'
@@ -117,7 +117,7 @@ class Monitoring:
                 f"The aligner {window.aligner} is not valid for a metric with kind {metric.kind} "
                 f"and value type {metric.value_type}."
             )
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         series = list(self._series(wanted, name, metric, window))
         return Reply.of({"timeSeries": series} if series else {})
 

@@ -63,7 +63,7 @@ class Tensorboards:
         what = "tensorboardRunId" if request.path.endswith("/runs") else "tensorboardExperimentId"
         identity = request.query.get(what, "")
         if not identity:
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", f"{what} is required.")
+            raise self._emulator.invalid(f"{what} is required.")
         return Reply.of(self._add(f"{parent}/{request.path.rpartition('/')[2]}", identity, request))
 
     def _create_series(self, request: Request) -> Reply:
@@ -97,12 +97,10 @@ class Tensorboards:
                 for value in each["values"]
             ]
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise self._emulator.refuse(
-                400, "INVALID_ARGUMENT", "Invalid timeSeriesData."
-            ) from None
+            raise self._emulator.invalid("Invalid timeSeriesData.") from None
         if len(written) > _MOST_POINTS:
             message = f"More than {_MOST_POINTS} data points in one request."
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.invalid(message)
         for name, _, _ in written:
             self._need(name)
         for name, step, value in written:
