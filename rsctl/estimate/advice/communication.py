@@ -15,6 +15,7 @@ from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.collectives import exchange
 from rsctl.estimate.advice.options import Option, Study
 from rsctl.estimate.advice.profile import even_profile
+from rsctl.estimate.advice.recommendation import format_seconds as _time
 from rsctl.estimate.advice.situation import Situation
 
 _SHORT = 1e-9  # of a step without computation, in which nothing hides
@@ -135,7 +136,3 @@ def _collective(option: Option) -> Collective:
         worker_bytes=option.worker_bytes,
         bottleneck=option.bottleneck,
     )
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

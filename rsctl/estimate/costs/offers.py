@@ -53,15 +53,11 @@ class MachineQuery(msgspec.Struct, kw_only=True, frozen=True):
     max_price: Optional[float] = None
 
 
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value
-
-
 ORDERS: dict[str, Callable[[Offer], Optional[float]]] = {
     "price": lambda offer: offer.dollars,
     "spot": lambda offer: offer.spot.dollars if offer.spot else None,
     "price-per-gbps": lambda offer: offer.per_gbps,
-    "gbps": lambda offer: _negative(offer.gbps),
+    "gbps": lambda offer: None if offer.gbps is None else -offer.gbps,
     "vcpus": lambda offer: -float(offer.vcpus),
     "memory": lambda offer: -offer.memory_gib,
 }

@@ -82,7 +82,8 @@ class StatusPoller:
         since = status.started or progress.running_since
         if self._cost is None or since is None:
             return
-        spent = self._spent_before + _spent(self._cost, stamped(since))
+        hours = seconds_between(stamped(since), now()) / HOUR
+        spent = self._spent_before + self._cost.per_hour * hours
         if spent > self._cost.dollars:
             progress.cost_too_much = True
 
@@ -121,10 +122,6 @@ def stamped(time: str) -> str:
     except ValueError:
         return now()
     return time
-
-
-def _spent(cost: CostLimit, since: str) -> float:
-    return cost.per_hour * seconds_between(since, now()) / HOUR
 
 
 def _cost_limit(description: RunDescription | None, run: RunRecord) -> CostLimit | None:

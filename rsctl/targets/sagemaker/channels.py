@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rsctl.clients.staging import parse_staging
 from rsctl.images.package import FILE, Package
-from rsctl.job.inputs import GivenInput, inputs_of, variable_of
+from rsctl.job.inputs import inputs_of, variable_of
 from rsctl.job.job import Job
 from rsctl.targets.inputs import input_env as planned_env
 from rsctl.targets.sagemaker.input_modes import INPUT_DIR, channel_mode, channel_uri, input_plans
@@ -44,8 +44,13 @@ def channels(
     if len(groups) == len(instance_groups) or options.file_systems:
         groups = []  # all get them
     from_s3 = [
-        _input_channel(job, job_input, options.channels.get(job_input.name, _PLAIN), groups)
-        for job_input in inputs_of(job, "sagemaker")
+        _s3_channel(
+            given.name,
+            channel_uri(given),
+            replace(options.channels.get(given.name, _PLAIN), mode=channel_mode(job, given)),
+            groups,
+        )
+        for given in inputs_of(job, "sagemaker")
     ]
     mounted = [_mounted(name, job) for name in options.file_systems]
     return from_s3 + mounted + ([_package_channel(job, package, groups)] if package else [])
@@ -55,14 +60,6 @@ def input_env(job: Job) -> dict[str, Optional[str]]:
     """The name `RSCTL_INPUT_TRAIN` and similar."""
     mounted = {variable_of(n): f"{INPUT_DIR}/{n}" for n in sagemaker_options(job).file_systems}
     return {**planned_env(input_plans(job)), **mounted}
-
-
-def _input_channel(
-    job: Job, given: GivenInput, options: ChannelOptions, groups: list[str]
-) -> dict[str, Any]:
-    return _s3_channel(
-        given.name, channel_uri(given), replace(options, mode=channel_mode(job, given)), groups
-    )
 
 
 def _s3_channel(

@@ -150,7 +150,8 @@ def refusal(answer: Any, region: str, roles: Roles) -> RsctlError:
     findings = explained(error_message(answer), region, roles)
     if findings and answer.status_code != 401:
         return RsctlError(ExitCode.REFUSED, *findings)
-    if answer.status_code == 404 and not _is_json(answer):
+    kind = str(answer.headers.get("Content-Type", ""))
+    if answer.status_code == 404 and not kind.startswith("application/json"):
         message = f"Vertex AI is not available at {answer.url}"
         remedy = "set a region that has it, such as us-central1"
         finding = error("region", message, remedy, "targets.vertex.region")
@@ -216,7 +217,3 @@ def _quota_remedy(metrics: list[str], region: str) -> str:
     if any(metric.endswith("_cpus") for metric in metrics):
         parts.append("reducers also need CPUs: use fewer of them, or another region")
     return "; ".join(parts)
-
-
-def _is_json(answer: Any) -> bool:
-    return str(answer.headers.get("Content-Type", "")).startswith("application/json")

@@ -185,14 +185,11 @@ def _availability(job: Job, machine: Machine, accelerator: Accelerator | None) -
             f"use one of: {', '.join(gpu.regions)}",
             "targets.vertex.region",
         )
-    if machine.name in rules().needs_reservation and not _has_reservation(job):
+    has_reservation = vertex_options(job).reservation not in (None, "none", [])
+    if machine.name in rules().needs_reservation and not has_reservation:
         message = f"{machine.name} is available only with a reservation"
         remedy = "set your reservation in targets.vertex.reservation"
         yield error("machine", message, remedy, "targets.vertex.reservation")
-
-
-def _has_reservation(job: Job) -> bool:
-    return vertex_options(job).reservation not in (None, "none", [])
 
 
 def _machines_with(accelerator: Accelerator) -> str:

@@ -109,7 +109,8 @@ def _forms(options: VertexOptions) -> Iterator[Finding]:
         if value is not None and not re.fullmatch(pattern, value):
             path = f"targets.vertex.{key}"
             yield error("name", f"{quoted(value)} is not a valid name", f"write {form}", path)
-    for index, name in enumerate(_reservations(options)):
+    reserved = options.reservation
+    for index, name in enumerate(reserved if isinstance(reserved, list) else ()):
         if not re.fullmatch(_RESERVATION, name):
             remedy = "write projects/PROJECT/zones/ZONE/reservations/NAME"
             path = f"targets.vertex.reservation[{index}]"
@@ -166,7 +167,3 @@ def _elsewhere(options: VertexOptions) -> Iterator[Finding]:
             message = f"it is in {location[1]}, but the job is in {options.first_region}"
             remedy = f"use one in {options.first_region}"
             yield warning("region", message, remedy, f"targets.vertex.{key}")
-
-
-def _reservations(options: VertexOptions) -> list[str]:
-    return options.reservation if isinstance(options.reservation, list) else []

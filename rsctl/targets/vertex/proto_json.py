@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rsctl.targets.managed.sdk_calls import snake
 from rsctl.targets.vertex.api_model import ENUMS, MESSAGES
 
 _PACKAGE = "type.googleapis.com/google.cloud.aiplatform.v1"
@@ -49,11 +50,6 @@ def write_job(job: Mapping[str, Any], enums_as_numbers: bool) -> dict[str, Any]:
 def seconds(duration: str) -> float:
     """A duration such as `3600s`."""
     return float(duration.removesuffix("s"))
-
-
-def snake(name: str) -> str:
-    """A field's name in the spelling of protos."""
-    return re.sub(r"([A-Z])", r"_\1", name).lower()
 
 
 def _message(content: Any, kind: str, path: str, problems: list[str]) -> dict[str, Any]:

@@ -197,19 +197,15 @@ def _container(
     """One for all roles: rsctl-launch derives the command from the node's role."""
     container: dict[str, Any] = {"imageUri": entry.image, **_entry(job, entry, processes)}
     if job.run.package is not None:
-        container = _python_package(job, entry)
+        container = {
+            "executorImageUri": entry.image,
+            "packageUris": [entry.package],
+            "pythonModule": job.run.module,
+            "args": script_arguments(job),
+        }
     env = env_of(job, run, resolved)
     container["env"] = [{"name": name, "value": value} for name, value in env.items()]
     return {name: value for name, value in container.items() if value}
-
-
-def _python_package(job: Job, entry: Entrypoint) -> dict[str, Any]:
-    return {
-        "executorImageUri": entry.image,
-        "packageUris": [entry.package],
-        "pythonModule": job.run.module,
-        "args": script_arguments(job),
-    }
 
 
 def _entry(job: Job, entry: Entrypoint, processes: int) -> dict[str, Any]:

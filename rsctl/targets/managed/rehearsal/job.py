@@ -52,17 +52,14 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
         region = REGION if isinstance(options.region, list) else options.region
         repository = emulator.repository.format(region=region, name=job.name)
         defaults.append(f"image.repository: {repository}")
-        changed = replace(changed, image=_with_repository(changed, target, repository))
+        everywhere = with_value(job.image.repository, target, repository)
+        changed = replace(changed, image=replace(changed.image, repository=everywhere))
     if not defaults:
         return RehearsedJob(changed, [])
     message = f"the job does not set these values, and this rehearsal uses: {', '.join(defaults)}"
     return RehearsedJob(
         changed, [note("rehearsal", message, "the real cloud needs your own values")]
     )
-
-
-def _with_repository(job: Job, target: str, repository: str) -> Any:
-    return replace(job.image, repository=with_value(job.image.repository, target, repository))
 
 
 def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:

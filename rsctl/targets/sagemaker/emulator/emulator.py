@@ -54,18 +54,15 @@ class SageMakerEmulator(AwsEmulator):
         self.behaviour = behaviour or Behaviour()
         self.objects = FolderObjects(folder / "s3")
         self.log_store = LogStore(self.behaviour)
-        self._pools = WarmPools(self.behaviour)
         self._measurements = SampleStore(self.behaviour)
         self._disks = ScratchFolder()
         self._resources = JobResources(
-            runner, self.behaviour, self.objects, self.log_store, self._measurements, self._pools,
-            self._disks.path, region,
+            runner, self.behaviour, self.objects, self.log_store, self._measurements,
+            WarmPools(self.behaviour), self._disks.path, region,
         )  # fmt: skip
         self._threads = JobThreads()
         self._has_expired = False
-        self.jobs = Jobs(
-            self, self.behaviour, runner, self.objects, self._pools, self._begin, self._stop_job
-        )
+        self.jobs = Jobs(self, self._resources, self._begin, self._stop_job)
         Logs(self, self.log_store, self.behaviour)
         Metrics(self, self._measurements, self.behaviour)
         Account(self, runner)

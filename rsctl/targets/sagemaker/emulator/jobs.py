@@ -7,22 +7,19 @@ from typing import Any
 
 from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.http import Refused
-from rsctl.targets.managed.emulator.nodes import NodeRunner
 from rsctl.targets.sagemaker.emulator import listing, quotas, rules
 from rsctl.targets.sagemaker.emulator.artifacts import model_uri
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Parameters, Service
-from rsctl.targets.sagemaker.emulator.behaviour import Behaviour
 from rsctl.targets.sagemaker.emulator.channels import objects_of, source_of, split_uri
 from rsctl.targets.sagemaker.emulator.hosts import groups_of
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord, moment
-from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
-from rsctl.targets.sagemaker.emulator.tagging import Tagging
-from rsctl.targets.sagemaker.emulator.warm_pools import WarmPools
+from rsctl.targets.sagemaker.emulator.job_thread import JobResources
 
 _INVALID = "ValidationException"
 _MISSING = "Requested resource not found."
 _NOT_SHOWN = ("Tags", "SessionChainingConfig")
 _DEFAULT_RUNTIME = 86_400
+_MOST_TAGS = 50
 _DEBUGGED = ("Downloading", "Training")
 _UPDATABLE = frozenset({"TrainingJobName", "ResourceConfig", "RemoteDebugConfig", "ProfilerConfig"})
 """The parameters of UpdateTrainingJob that do something."""
@@ -38,22 +35,15 @@ class Jobs:
     def __init__(
         self,
         emulator: AwsEmulator,
-        behaviour: Behaviour,
-        runner: NodeRunner,
-        objects: FolderObjects,
-        pools: WarmPools,
+        resources: JobResources,
         start: Callable[[JobRecord, bool], None],
         stop: Callable[[JobRecord], None],
     ) -> None:
         self._emulator = emulator
-        self._behaviour = behaviour
-        self._runner = runner
-        self._objects = objects
-        self._pools = pools
+        self._resources, self._pools = resources, resources.pools
         self._start = start
         self._stop = stop
         self.records: dict[str, JobRecord] = {}
-        tagging = Tagging(emulator, lambda arn: self.records.get(arn.rpartition("/")[2]))
         operations = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
@@ -61,7 +51,9 @@ class Jobs:
             "StopTrainingJob": self._stop_one,
             "UpdateTrainingJob": self._update,
             "DeleteTrainingJob": self._delete,
-            **tagging.operations(),
+            "AddTags": self._add_tags,
+            "ListTags": self._list_tags,
+            "DeleteTags": self._delete_tags,
         }
         supported = {"ListTrainingJobs": listing.SUPPORTED, "UpdateTrainingJob": _UPDATABLE}
         emulator.add(Service("sagemaker", _INVALID, operations, supported))
@@ -78,9 +70,10 @@ class Jobs:
         self._check(wanted)
         is_spot = bool(wanted.get("EnableManagedSpotTraining"))
         demand = quotas.demand(wanted["ResourceConfig"], is_spot)
-        limits = self._behaviour.quotas
+        behaviour = self._resources.behaviour
+        limits = behaviour.quotas
         machines = {group.machine for group in groups_of(wanted["ResourceConfig"])}
-        if is_named(self._behaviour.no_quota_in, self._emulator.region, machines):
+        if is_named(behaviour.no_quota_in, self._emulator.region, machines):
             limits = dict.fromkeys(demand, 0)
         over = quotas.exceeded(demand, self.records.values(), limits)
         if over:
@@ -99,12 +92,12 @@ class Jobs:
         if found := "; ".join(rules.problems(wanted)):
             raise self._refused(found)
         image = wanted["AlgorithmSpecification"]["TrainingImage"]
-        if not self._runner.has_image(image):
+        if not self._resources.runner.has_image(image):
             raise self._refused(f"Requested image {image} not found.")
         for channel in wanted.get("InputDataConfig", []):
             uri = source_of(channel)["S3Uri"]
             try:
-                is_there = bool(objects_of(self._objects, channel))
+                is_there = bool(objects_of(self._resources.objects, channel))
             except OSError as problem:
                 raise self._refused(f"Invalid S3Uri {uri}: {problem}") from None
             if not is_there:
@@ -118,7 +111,7 @@ class Jobs:
         if "TensorBoardOutputConfig" in wanted:
             uris.append(wanted["TensorBoardOutputConfig"]["S3OutputPath"])
         for uri in uris:
-            self._objects.make(split_uri(uri)[0])
+            self._resources.objects.make(split_uri(uri)[0])
 
     def _describe(self, wanted: Parameters) -> Parameters:
         record = self._record(wanted)
@@ -165,6 +158,29 @@ class Jobs:
             raise self._emulator.refuse(400, "ResourceInUse", message)
         del self.records[record.name]
         return {}
+
+    def _add_tags(self, wanted: Parameters) -> Parameters:
+        record = self._tagged(wanted)
+        tags = {**record.tags, **{tag["Key"]: tag["Value"] for tag in wanted["Tags"]}}
+        if len(tags) > _MOST_TAGS:
+            raise self._refused(f"At most {_MOST_TAGS} tags.")
+        record.tags = tags
+        return self._list_tags(wanted)
+
+    def _list_tags(self, wanted: Parameters) -> Parameters:
+        tags = self._tagged(wanted).tags
+        return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+
+    def _delete_tags(self, wanted: Parameters) -> Parameters:
+        record = self._tagged(wanted)
+        record.tags = {k: v for k, v in record.tags.items() if k not in wanted["TagKeys"]}
+        return {}
+
+    def _tagged(self, wanted: Parameters) -> JobRecord:
+        found = self.records.get(wanted["ResourceArn"].rpartition("/")[2])
+        if found is None or found.arn != wanted["ResourceArn"]:
+            raise self._refused(_MISSING)
+        return found
 
     def _record(self, wanted: Parameters) -> JobRecord:
         found = self.records.get(wanted["TrainingJobName"])

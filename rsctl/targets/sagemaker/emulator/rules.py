@@ -12,6 +12,7 @@ from typing import Any
 
 from rsctl.targets.sagemaker.catalog import has_own_disks
 from rsctl.targets.sagemaker.emulator.measurements import definitions_of
+from rsctl.targets.sagemaker.rules import machine_types
 
 _LONGEST_RUN = 28 * 86_400
 _ACCELERATED = ("ml.p", "ml.g", "ml.trn")
@@ -32,13 +33,6 @@ def problems(body: Body) -> Iterator[str]:
     yield from _times(body)
     yield from _channels(body)
     yield from _tags(body.get("Tags", []))
-
-
-def machine_types(resources: Body) -> list[str]:
-    """Every machine type of a ResourceConfig."""
-    listed = [*resources.get("InstanceGroups", []), *resources.get("InstancePreferences", [])]
-    single = [resources["InstanceType"]] if "InstanceType" in resources else []
-    return single + [item["InstanceType"] for item in listed]
 
 
 def _not_here(body: Body) -> Iterator[str]:

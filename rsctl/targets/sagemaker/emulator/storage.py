@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rsctl.targets.sagemaker.emulator import channels
 from rsctl.targets.sagemaker.emulator.artifacts import Artifacts
 from rsctl.targets.sagemaker.emulator.checkpoints import Checkpoints
@@ -24,11 +22,10 @@ class Storage:
             record.get(f"{n}Config") for n in ("Checkpoint", "TensorBoardOutput")
         )
         self._checkpoints = Checkpoints(objects, checkpoints["S3Uri"]) if checkpoints else None
-        self._tensorboard = (
-            Checkpoints(objects, _tensorboard_uri(tensorboard, record.name))
-            if tensorboard
-            else None
-        )
+        self._tensorboard: Checkpoints | None = None
+        if tensorboard:
+            uri = f"{tensorboard['S3OutputPath'].rstrip('/')}/{record.name}/tensorboard-output"
+            self._tensorboard = Checkpoints(objects, uri)
         self._artifacts = Artifacts(objects, record["OutputDataConfig"], record.name)
 
     @property
@@ -60,7 +57,3 @@ class Storage:
     def store(self, machines: list[HostFolder]) -> None:
         """Store the results. Raises OSError."""
         self._artifacts.store([machine.folder for machine in machines])
-
-
-def _tensorboard_uri(tensorboard: dict[str, Any], job: str) -> str:
-    return f"{tensorboard['S3OutputPath'].rstrip('/')}/{job}/tensorboard-output"

@@ -6,6 +6,6 @@ named in `behaviour`, `rules` and `outcomes`.
 """
 
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
-from rsctl.targets.vertex.emulator.emulator import PROJECT_NUMBER, VertexEmulator
+from rsctl.targets.vertex.emulator.emulator import VertexEmulator
 
-__all__ = ["PROJECT_NUMBER", "Behaviour", "VertexEmulator"]
+__all__ = ["Behaviour", "VertexEmulator"]

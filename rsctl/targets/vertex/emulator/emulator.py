@@ -16,7 +16,7 @@ from rsctl.targets.vertex.emulator.cloudstorage import CloudStorage
 from rsctl.targets.vertex.emulator.contract import JobContext, bucket_names
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from rsctl.targets.vertex.emulator.job_record import JobRecord
-from rsctl.targets.vertex.emulator.job_thread import CustomJobThread
+from rsctl.targets.vertex.emulator.job_thread import CustomJobThread, JobResources
 from rsctl.targets.vertex.emulator.jobs import Jobs
 from rsctl.targets.vertex.emulator.log_store import LogStore
 from rsctl.targets.vertex.emulator.logs import Logging
@@ -26,9 +26,6 @@ from rsctl.targets.vertex.emulator.metrics import Monitoring
 from rsctl.targets.vertex.emulator.reduction_server import Kind, choose_stand_in
 from rsctl.targets.vertex.emulator.samples import SampledMachine, Samples
 from rsctl.targets.vertex.emulator.tensorboards import Tensorboards
-
-PROJECT_NUMBER = "123456789012"
-"""The service's name of the project in resource names."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _UNKNOWN_MACHINE = SampledMachine(1, 1.0)
@@ -63,20 +60,16 @@ class VertexEmulator(GoogleEmulator):
         self.behaviour = behaviour or Behaviour()
         self.storage = CloudStorage(self, buckets, folder / "gs")
         self.log_store = LogStore(self.behaviour)
-        self._runner = runner
         self._samples = Samples(self.behaviour)
+        self._resources = JobResources(runner, self.behaviour, self.log_store, self._samples)
         self._threads = JobThreads()
         self._scratch = ScratchFolder()
         self.jobs = Jobs(
-            self, PROJECT_NUMBER, (region, *more_regions), self.behaviour,
-            self._begin, self._cancel, self._forget,
-        )  # fmt: skip
-        logging = Logging(self, self.log_store, self.behaviour, PROJECT_NUMBER)
-        monitoring = Monitoring(
-            self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
+            self, (region, *more_regions), self.behaviour, self._begin, self._cancel, self._forget
         )
-        metadata = Metadata(self, PROJECT_NUMBER, region)
-        boards = Tensorboards(self, PROJECT_NUMBER, region)
+        logging = Logging(self, self.log_store, self.behaviour)
+        monitoring = Monitoring(self, self._samples, self._machine, self.behaviour)
+        metadata, boards = Metadata(self, region), Tensorboards(self, region)
         for part in (self.storage, self.jobs, logging, monitoring, metadata, boards, Control(self)):
             self.routes += part.routes()
 
@@ -133,14 +126,9 @@ class VertexEmulator(GoogleEmulator):
         record.stand_in = stand_in.kind
         job_id = record.job_id
         context = JobContext(
-            self.project, PROJECT_NUMBER, record.region, job_id, self.storage.folders()
+            self.project, self.number, record.region, job_id, self.storage.folders()
         )
-        thread = CustomJobThread(
-            record, context, stand_in, self._runner, self.behaviour, self.log_store,
-            admit=lambda: self.jobs.admit(record),
-            measure=lambda task, line, at: self._samples.take(job_id, task, line, at),
-            forget=lambda task: self._samples.forget(job_id, task),
-        )  # fmt: skip
+        thread = CustomJobThread(record, context, stand_in, self._resources, self.jobs.admit)
         self._threads.start(job_id, thread)
 
     def _cancel(self, record: JobRecord) -> None:

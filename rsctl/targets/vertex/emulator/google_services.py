@@ -127,6 +127,9 @@ class GoogleAccess:
 class GoogleEmulator(Emulator):
     """Base of an emulator of Google's services: `access` opens it."""
 
+    number = "123456789012"
+    """The service's name of the project in resource names."""
+
     def __init__(self, project: str) -> None:
         super().__init__()
         self.project = project
@@ -175,14 +178,14 @@ class GoogleEmulator(Emulator):
             body["details"] = details
         return Reply.of({"error": body}, status)
 
-    def exceed(self, service: str, metric: str, limit: str, number: str) -> Refused:
-        """The 429 for a request too many, to raise; `number` is the project's. No Retry-After."""
+    def exceed(self, service: str, metric: str, limit: str) -> Refused:
+        """The 429 for a request too many, to raise. No Retry-After."""
         self.exceeded[metric] += 1
         message = (
             f"Quota exceeded for quota metric '{metric}' and limit '{metric} per minute' of "
-            f"service '{service}' for consumer 'project_number:{number}'."
+            f"service '{service}' for consumer 'project_number:{self.number}'."
         )
-        about = {"service": service, "consumer": f"projects/{number}", "quota_limit": limit}
+        about = {"service": service, "consumer": f"projects/{self.number}", "quota_limit": limit}
         detail = _error_info("RATE_LIMIT_EXCEEDED", about)
         return Refused(self.error(429, "RESOURCE_EXHAUSTED", message, [detail]))
 

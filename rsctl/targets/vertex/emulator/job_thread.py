@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.emulator.job_events import Cancel, Closed, Event, Preempt
@@ -19,7 +19,7 @@ from rsctl.targets.vertex.emulator.outcomes import Outcome
 from rsctl.targets.vertex.emulator.reduction_server import NOTES, StandIn
 from rsctl.targets.vertex.emulator.replica_set import ReplicaSet
 from rsctl.targets.vertex.emulator.retries import Retries
-from rsctl.targets.vertex.emulator.samples import TELEMETRY
+from rsctl.targets.vertex.emulator.samples import TELEMETRY, Samples
 from rsctl.targets.vertex.emulator.usage_sampler import UsageSampler
 from rsctl.targets.vertex.proto_json import seconds
 
@@ -31,35 +31,30 @@ _NEVER = float("inf")
 _OF_ENGINE = ("Error response from daemon: ", "failed to start containers", "cannot run ")
 
 
-class CustomJobThread(JobThread):
-    """The thread of one job.
+class JobResources(NamedTuple):
+    """Shared state of all jobs of an emulator."""
 
-    `admit` asks for the job's share of the quotas, `measure` gets the telemetry of every task, and
-    `forget` drops what was measured of one.
-    """
+    runner: NodeRunner
+    behaviour: Behaviour
+    log_store: LogStore
+    samples: Samples
+
+
+class CustomJobThread(JobThread):
+    """The thread of one job. `admit` asks for the job's share of the quotas."""
 
     def __init__(
         self,
         record: JobRecord,
         context: JobContext,
         stand_in: StandIn,
-        runner: NodeRunner,
-        behaviour: Behaviour,
-        log_store: LogStore,
-        admit: Callable[[], bool],
-        measure: Callable[[str, str, str], None],
-        forget: Callable[[str], None],
+        resources: JobResources,
+        admit: Callable[[JobRecord], bool],
     ) -> None:
         super().__init__(f"vertex-{context.job_id}")
-        self._record = record
-        self._job_context = context
-        self._stand_in = stand_in
-        self._runner = runner
-        self._behaviour = behaviour
-        self._log_store = log_store
+        self._record, self._job_context, self._stand_in = record, context, stand_in
+        self._runner, self._behaviour, self._log_store, self._samples = resources
         self._admit = admit
-        self._measure = measure
-        self._forget = forget
         self._spec: dict[str, Any] = record.shown["jobSpec"]
         self._scheduling: dict[str, Any] = self._spec.get("scheduling", {})
         self._retries = Retries(self._scheduling)
@@ -86,8 +81,11 @@ class CustomJobThread(JobThread):
             self._sampler.leave_out(node)
         if node not in self._reporting:
             self._reporting.add(node)
-            self._forget(self._tasks[node])
-        self._measure(self._tasks[node], text, time)
+            self._samples.forget(self._job_context.job_id, self._tasks[node])
+        self._measure(node, text, time)
+
+    def _measure(self, node: str, line: str, time: str) -> None:
+        self._samples.take(self._job_context.job_id, self._tasks[node], line, time)
 
     def ended(self, node: str, code: int) -> None:
         """As `nodes.Listener` has it."""
@@ -135,7 +133,7 @@ class CustomJobThread(JobThread):
             self._log(NOTES[self._stand_in.kind], "NOTICE")
         self.events.wait(self._behaviour.deadline(self._behaviour.queue))
         is_logged = False
-        while not self.events.is_cancelled and not self._admit():
+        while not self.events.is_cancelled and not self._admit(self._record):
             if not is_logged:
                 self._log("Job is queued: its quota is used up.", "WARNING")
                 is_logged = True
@@ -151,12 +149,7 @@ class CustomJobThread(JobThread):
         found = replicas(self._job_context, self._spec, nodes, self._stand_in)
         self._tasks = {replica.name: replica.task for replica in found}
         replica_set = ReplicaSet(nodes, found, self._runner, self._behaviour)
-        self._sampler = UsageSampler(
-            nodes,
-            replica_set.running,
-            lambda node, line, time: self._measure(self._tasks[node], line, time),
-            lambda: self._behaviour.pace,
-        )
+        self._sampler = UsageSampler(nodes, replica_set.running, self._measure, self._behaviour)
         self._sampler.start()
         return replica_set
 

@@ -11,6 +11,7 @@ from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.http import Refused, Reply, Request, Route, route
 from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
+from rsctl.targets.managed.sdk_calls import snake
 from rsctl.targets.vertex.api_model import MESSAGES
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
@@ -18,7 +19,7 @@ from rsctl.targets.vertex.emulator.job_filter import JobFilter
 from rsctl.targets.vertex.emulator.job_record import JobRecord
 from rsctl.targets.vertex.emulator.machines import demand
 from rsctl.targets.vertex.emulator.rules import default_disk, problems
-from rsctl.targets.vertex.proto_json import MalformedJson, read_job, snake, write_job
+from rsctl.targets.vertex.proto_json import MalformedJson, read_job, write_job
 
 _SERVICE = "aiplatform.googleapis.com"
 _DEFAULT_PAGE = 100
@@ -38,7 +39,6 @@ class Jobs:
     def __init__(
         self,
         emulator: GoogleEmulator,
-        number: str,
         regions: tuple[str, ...],
         behaviour: Behaviour,
         start: Callable[[JobRecord], None],
@@ -46,7 +46,6 @@ class Jobs:
         forget: Callable[[JobRecord], None],
     ) -> None:
         self._emulator = emulator
-        self._number = number
         self._regions = regions
         self._behaviour = behaviour
         self._start = start
@@ -96,7 +95,7 @@ class Jobs:
         job = self._checked(request)
         job_id = str(10**18 + secrets.randbelow(8 * 10**18))
         created, region = now(), request.parts["location"]
-        parent = f"projects/{self._number}/locations/{region}/customJobs"
+        parent = f"projects/{self._emulator.number}/locations/{region}/customJobs"
         shown = {
             "name": f"{parent}/{job_id}",
             **job,
@@ -175,7 +174,7 @@ class Jobs:
             raise self._emulator.refuse(400, "FAILED_PRECONDITION", message)
         del self.records[record.job_id]
         self._forget(record)
-        parent = f"projects/{self._number}/locations/{record.region}/operations"
+        parent = f"projects/{self._emulator.number}/locations/{record.region}/operations"
         empty = {"@type": "type.googleapis.com/google.protobuf.Empty"}
         return Reply.of({"name": f"{parent}/{record.job_id}", "done": True, "response": empty})
 
@@ -186,7 +185,7 @@ class Jobs:
             raise self._too_many("Resource management requests")
         if is_submission and not self._submissions.allows(limits.submissions, limits.pace):
             raise self._too_many("Job and long-running operation submissions")
-        if request.parts["project"] not in (self._emulator.project, self._number):
+        if request.parts["project"] not in (self._emulator.project, self._emulator.number):
             message = (
                 "Permission 'aiplatform.customJobs' denied on resource "
                 f"'//{_SERVICE}/projects/{request.parts['project']}' (or it may not exist)."
@@ -198,7 +197,7 @@ class Jobs:
             raise self._emulator.invalid(message)
 
     def _too_many(self, what: str) -> Refused:
-        return self._emulator.exceed(_SERVICE, what, what, self._number)
+        return self._emulator.exceed(_SERVICE, what, what)
 
     def _record(self, request: Request) -> JobRecord:
         found = self.records.get(request.parts["job"])

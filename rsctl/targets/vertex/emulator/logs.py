@@ -28,13 +28,10 @@ _MOST_BYTES = 8 << 20
 class Logging:
     """entries:list of one project."""
 
-    def __init__(
-        self, emulator: GoogleEmulator, log_store: LogStore, behaviour: Behaviour, number: str
-    ) -> None:
+    def __init__(self, emulator: GoogleEmulator, log_store: LogStore, behaviour: Behaviour) -> None:
         self._emulator = emulator
         self._log_store = log_store
         self._behaviour = behaviour
-        self._number = number
         self._rate = RequestLimit()
         self._reads = count(1)
         self._random = random.Random(0)  # noqa: S311 - disorder
@@ -46,9 +43,8 @@ class Logging:
     def _list(self, request: Request) -> Reply:
         if not self._rate.allows(self._behaviour.log_reads, self._behaviour.pace):
             raise self._emulator.exceed(
-                "logging.googleapis.com", "Read requests", "ReadRequestsPerMinutePerProject",
-                self._number,
-            )  # fmt: skip
+                "logging.googleapis.com", "Read requests", "ReadRequestsPerMinutePerProject"
+            )
         wanted = self._checked(request)
         try:
             query = LoggingFilter(wanted.get("filter", ""), self._emulator.project)
@@ -95,7 +91,7 @@ class Logging:
     def _checked(self, request: Request) -> dict[str, Any]:
         try:
             wanted = request.json()
-            problem = _problem(wanted, (self._emulator.project, self._number))
+            problem = _problem(wanted, (self._emulator.project, self._emulator.number))
         except (ValueError, RecursionError):
             problem = "Invalid JSON payload received. Unexpected token."
         if problem:

@@ -48,10 +48,6 @@ def size(machine_type: str) -> tuple[int, float] | None:
     return (known.vcpus, known.memory_gib) if known else None
 
 
-def _gpu_name(catalog: Catalog, enum: str) -> str | None:
-    return catalog.accelerator_named(enum) if enum not in _NO_GPU else None
-
-
 def _accelerators(
     machine: dict[str, Any], catalog: Catalog, known: Machine | None
 ) -> Iterator[str]:
@@ -59,7 +55,7 @@ def _accelerators(
     if (enum in _NO_GPU) != (count == 0):
         yield "accelerator_type and accelerator_count go together"
         return
-    gpu = _gpu_name(catalog, enum)
+    gpu = catalog.accelerator_named(enum) if enum not in _NO_GPU else None
     if known is not None and known.tpu:
         yield from _slice(machine, known)
         return

@@ -27,9 +27,9 @@ class Metadata:
     are those that name a run of a TensorBoard.
     """
 
-    def __init__(self, emulator: GoogleEmulator, number: str, region: str) -> None:
+    def __init__(self, emulator: GoogleEmulator, region: str) -> None:
         self._emulator = emulator
-        self._location = f"projects/{number}/locations/{region}"
+        self._location = f"projects/{emulator.number}/locations/{region}"
         self._store = f"{self._location}/metadataStores/default"
         self._has_store = False
         self.contexts: dict[str, dict[str, Any]] = {}

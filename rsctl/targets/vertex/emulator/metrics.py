@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
+from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.filters import (
     And,
     Filter,
@@ -78,15 +79,13 @@ class Monitoring:
         self,
         emulator: GoogleEmulator,
         samples: Samples,
-        number: str,
         machine: Callable[[str, str], SampledMachine],
-        pace: Callable[[], float],
+        behaviour: Behaviour,
     ) -> None:
         self._emulator = emulator
         self._samples = samples
-        self._number = number
         self._machine = machine
-        self._pace = pace
+        self._behaviour = behaviour
 
     def routes(self) -> list[Route]:
         """The routes of the service."""
@@ -94,7 +93,7 @@ class Monitoring:
         return [route("monitoring.timeSeries.list", "GET", path, self._list)]
 
     def _list(self, request: Request) -> Reply:
-        if request.parts["project"] not in (self._emulator.project, self._number):
+        if request.parts["project"] not in (self._emulator.project, self._emulator.number):
             raise self._emulator.refuse(403, "PERMISSION_DENIED", "Permission "
                                         "monitoring.timeSeries.list denied (or the resource may "
                                         "not exist).")  # fmt: skip
@@ -145,7 +144,7 @@ class Monitoring:
         period = seconds(text)
         if aligner != "ALIGN_NONE" and not _SHORTEST_PERIOD <= period < math.inf:
             raise ValueError("aggregation.alignmentPeriod must be at least 60s")
-        return _Window(start, end, period * self._pace(), aligner)
+        return _Window(start, end, period * self._behaviour.pace, aligner)
 
     def _series(
         self, wanted: Filter, name: str, metric: TrainingMetric, window: _Window

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from rsctl.estimate.catalog import load
+from rsctl.targets.managed.sdk_calls import snake
 from rsctl.targets.vertex.catalog import has_tpus, rules
 from rsctl.targets.vertex.emulator.machines import machine_problems
-from rsctl.targets.vertex.proto_json import seconds, snake
+from rsctl.targets.vertex.proto_json import seconds
 
 _MOST_POOLS = 4
 _MOST_PACKAGES = 100

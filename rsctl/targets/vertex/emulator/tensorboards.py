@@ -19,9 +19,9 @@ class Tensorboards:
     at a step replaces the one that is there, as Google's reference has it.
     """
 
-    def __init__(self, emulator: GoogleEmulator, number: str, region: str) -> None:
+    def __init__(self, emulator: GoogleEmulator, region: str) -> None:
         self._emulator = emulator
-        self._location = f"projects/{number}/locations/{region}"
+        self._location = f"projects/{emulator.number}/locations/{region}"
         self._resources: dict[str, Resource] = {}
         self._values: dict[str, dict[int, Resource]] = {}
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.nodes import JobNodes
+from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.samples import TELEMETRY
 
 _FIRST_SECONDS = 0.3
@@ -27,9 +28,10 @@ class UsageSampler:
         nodes: JobNodes,
         running: Callable[[], Iterable[str]],
         take: Callable[[str, str, str], None],
-        pace: Callable[[], float],
+        behaviour: Behaviour,
     ) -> None:
-        self._nodes, self._running, self._take, self._pace = nodes, running, take, pace
+        self._nodes, self._running, self._take = nodes, running, take
+        self._behaviour = behaviour
         self._reporting: set[str] = set()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -49,7 +51,7 @@ class UsageSampler:
     def _run(self) -> None:
         wait = _FIRST_SECONDS
         while not self._stopped.wait(wait):
-            wait = max(_PERIOD_SECONDS * self._pace(), _FIRST_SECONDS)
+            wait = max(_PERIOD_SECONDS * self._behaviour.pace, _FIRST_SECONDS)
             for node in [name for name in self._running() if name not in self._reporting]:
                 with suppress(OSError):  # it may end meanwhile
                     self._sample(node)

@@ -19,7 +19,7 @@ class Root:
         for inside, outside in sorted(mounts.items()):  # one inside another comes after it
             if not outside.exists():
                 outside.mkdir(parents=True)
-            self._link(self._below(inside), outside.resolve())
+            self._link(self.folder / inside.strip("/"), outside.resolve())
         paths = "|".join(map(re.escape, mounts))
         self._mounted = re.compile(rf"(?:^|=)(?=(?:{paths})(?:/|$))") if mounts else None
 
@@ -28,9 +28,6 @@ class Root:
         if self._mounted is None:
             return text
         return self._mounted.sub(lambda found: found[0] + str(self.folder), text, count=1)
-
-    def _below(self, inside: str) -> Path:
-        return self.folder / inside.strip("/")
 
     def _link(self, link: Path, outside: Path) -> None:
         link.parent.mkdir(parents=True, exist_ok=True)
