@@ -13,13 +13,13 @@ _SPARE = 20.0
 
 
 class Containers:
-    """Starts and ends the nodes of one job. `up` are the names of those that run."""
+    """The running nodes of one job. `up` are their names."""
 
     def __init__(self, nodes: JobNodes) -> None:
         self._nodes = nodes
         self.up: set[str] = set()
 
-    def start(self, node: Node) -> None:
+    def start_node(self, node: Node) -> None:
         """Start one. Raises OSError or RsctlError if that cannot be done."""
         self.up.add(node.name)  # before, since it may have ended when `start` returns
         try:
@@ -27,14 +27,6 @@ class Containers:
         except (RsctlError, OSError):
             self.up.discard(node.name)
             raise
-
-    def node_exited(self, event: NodeExited) -> None:
-        """Note the exit of one."""
-        self.up.discard(event.name)
-
-    def kill(self, name: str) -> None:
-        """Kill one, as when its machine is lost."""
-        self._nodes.kill(name)
 
     def end(self, grace: float | None, events: EventQueue) -> None:
         """End all, at once if there is no grace (seconds), and wait until they have.
@@ -50,7 +42,7 @@ class Containers:
         while self.up and time.monotonic() < until:
             event = events.next(until)
             if isinstance(event, NodeExited):
-                self.node_exited(event)
+                self.up.discard(event.name)
 
     def close(self) -> None:
         """End and remove everything."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.emulator.containers import Containers
-from rsctl.targets.managed.emulator.job_events import EventQueue, NodeExited
+from rsctl.targets.managed.emulator.job_events import NodeExited
 from rsctl.targets.managed.emulator.nodes import JobNodes, NodeRunner
 from rsctl.targets.sagemaker.emulator import contract, outcomes, toolkit
 from rsctl.targets.sagemaker.emulator.contract import HostFolder
@@ -15,14 +15,13 @@ from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.outcomes import Outcome
 
 
-class ReplicaSet:
+class ReplicaSet(Containers):
     """The machines of one job; each attempt has machines with empty disks."""
 
     def __init__(self, nodes: JobNodes, runner: NodeRunner, record: JobRecord) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._runner = runner
         self._record = record
-        self._containers = Containers(nodes)
         self.hosts = hosts_of(record["ResourceConfig"], nodes)
         self.machines: list[HostFolder] = []
 
@@ -46,29 +45,21 @@ class ReplicaSet:
         for machine in self.machines:
             node = contract.make_node(machine, self._record, more, start)
             try:
-                self._containers.start(node)
+                self.start_node(node)
             except (RsctlError, OSError) as problem:
                 return outcomes.not_started(problem)
         return None
 
     def node_exited(self, event: NodeExited) -> Outcome | None:
         """Note the exit of a container; the job's outcome if that ends it."""
-        self._containers.node_exited(event)
+        self.up.discard(event.name)
         if event.code:
             machine = next(m for m in self.machines if m.host.node == event.name)
             return outcomes.exited(event.code, machine.failure)
-        return None if self._containers.up else outcomes.COMPLETED
+        return None if self.up else outcomes.COMPLETED
 
     def kill(self, name: str | None) -> None:
         """Kill the machine of a host, the last one if none is named."""
         names = [host.node for host in self.hosts if name in (None, host.name)]
         if names:
-            self._containers.kill(names[-1])
-
-    def end(self, grace: float | None, events: EventQueue) -> None:
-        """End all containers that are up, at once if there is no grace; wait until they have."""
-        self._containers.end(grace, events)
-
-    def close(self) -> None:
-        """Remove everything."""
-        self._containers.close()
+            self._nodes.kill(names[-1])

@@ -103,22 +103,8 @@ class CustomJobThread(JobThread):
 
     def run(self) -> None:
         """From QUEUED to the end."""
-        replica_set: Optional[ReplicaSet] = None
         try:
-            try:
-                outcome = self._wait_for_quota()
-                if outcome is None:
-                    made = self._create_replicas()
-                    if isinstance(made, ReplicaSet):
-                        replica_set = made
-                        outcome = self._run_attempts(made)
-                    else:
-                        outcome = made
-            finally:
-                if self._sampler is not None:
-                    self._sampler.stop()
-                if replica_set is not None:
-                    replica_set.close()
+            outcome = self._wait_for_quota() or self._run_replicas()
             self._finish(outcome)
         except Closed:
             return
@@ -140,7 +126,7 @@ class CustomJobThread(JobThread):
             self.events.wait(time.monotonic() + _POLL_SECONDS)
         return outcomes.CANCELLED if self.events.is_cancelled else None
 
-    def _create_replicas(self) -> ReplicaSet | Outcome:
+    def _run_replicas(self) -> Outcome:
         self._enter("JOB_STATE_PENDING", "Waiting for job to be provisioned.")
         try:
             nodes = self._runner.nodes(self._job_context.job_id, self)
@@ -151,7 +137,11 @@ class CustomJobThread(JobThread):
         replica_set = ReplicaSet(nodes, found, self._runner, self._behaviour)
         self._sampler = UsageSampler(nodes, replica_set.running, self._measure, self._behaviour)
         self._sampler.start()
-        return replica_set
+        try:
+            return self._run_attempts(replica_set)
+        finally:
+            self._sampler.stop()
+            replica_set.close()
 
     def _run_attempts(self, replica_set: ReplicaSet) -> Outcome:
         """Attempts, until one is the last."""

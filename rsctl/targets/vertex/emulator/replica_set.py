@@ -13,7 +13,7 @@ from rsctl.targets.vertex.emulator.contract import EmulatedReplica
 from rsctl.targets.vertex.emulator.outcomes import Outcome, not_started
 
 
-class ReplicaSet:
+class ReplicaSet(Containers):
     """The replicas of one job. `due` are the times at which replicas start, by name."""
 
     def __init__(
@@ -23,7 +23,7 @@ class ReplicaSet:
         runner: NodeRunner,
         behaviour: Behaviour,
     ) -> None:
-        self._containers = Containers(nodes)
+        super().__init__(nodes)
         self._runner = runner
         self._behaviour = behaviour
         self._lost: set[str] = set()
@@ -54,34 +54,30 @@ class ReplicaSet:
 
     def running(self) -> list[str]:
         """The names of the replicas that are up."""
-        return sorted(self._containers.up)
+        return sorted(self.up)
 
     def preempt(self, task: str | None) -> None:
         """Take away the machine of a task that is running, the last one if none is named."""
-        names = [name for name in self.replicas if name in self._containers.up]
+        names = [name for name in self.replicas if name in self.up]
         if task is not None:
             names = [name for name in names if self.replicas[name].task == task]
         if names:
             self._lost.add(names[-1])
-            self._containers.kill(names[-1])
+            self._nodes.kill(names[-1])
 
     def node_exited(self, event: NodeExited) -> bool:
         """Note the exit of a replica; whether its machine was lost."""
-        self._containers.node_exited(event)
+        self.up.discard(event.name)
         return event.name in self._lost
 
     def stop(self, events: EventQueue) -> None:
         """End all that are running, and wait until they have ended."""
         self.due.clear()
-        self._containers.end(self._behaviour.grace, events)
-
-    def close(self) -> None:
-        """Remove everything."""
-        self._containers.close()
+        self.end(self._behaviour.grace, events)
 
     def _start(self, replica: EmulatedReplica) -> None:
         if replica.node is None:
             return
         if not self._runner.has_image(replica.node.image):
             raise OSError(f"image {replica.node.image} is not found")
-        self._containers.start(replica.node)
+        self.start_node(replica.node)
