@@ -199,16 +199,12 @@ class CloudStorage(BucketFolders):
     def _get(self, request: Request) -> Reply:
         if request.query.get("alt") == "media":
             return self._download(request)
-        bucket, name = self._bucket(request), request.parts["name"]
-        self._refuse_others(request, _OBJECT_QUERY)
-        generation, content = self._found(request)
-        return Reply.of(metadata(bucket, name, self._about(bucket, name, generation), content))
+        bucket, name, found = self._found(request)
+        return Reply.of(self._shown(bucket, name, found))
 
     def _patch(self, request: Request) -> Reply:
         """Change what is said of an object; its bytes stay."""
-        bucket, name = self._bucket(request), request.parts["name"]
-        self._refuse_others(request, _OBJECT_QUERY)
-        generation, content = self._found(request)
+        bucket, name, (generation, content) = self._found(request)
         try:
             changes = self._writable(dict(request.json()))
         except (ValueError, TypeError) as problem:
@@ -220,10 +216,8 @@ class CloudStorage(BucketFolders):
         return Reply.of(metadata(bucket, name, about, content))
 
     def _download(self, request: Request) -> Reply:
-        bucket, name = self._bucket(request), request.parts["name"]
-        self._refuse_others(request, _OBJECT_QUERY)
-        generation, content = self._found(request)
-        shown = metadata(bucket, name, self._about(bucket, name, generation), content)
+        bucket, name, (generation, content) = self._found(request)
+        shown = self._shown(bucket, name, (generation, content))
         reply = ranged_reply(content, request.headers.get("range"), shown["contentType"])
         if reply is None:
             message = "Request range not satisfiable"
@@ -238,21 +232,25 @@ class CloudStorage(BucketFolders):
         return Reply(reply.status, reply.body, {**reply.headers, **about})
 
     def _delete(self, request: Request) -> Reply:
-        bucket, name = self._bucket(request), request.parts["name"]
-        self._refuse_others(request, _OBJECT_QUERY)
-        self._found(request)
+        bucket, name, _ = self._found(request)
         self.remove(bucket, name)
         return Reply(204)
 
-    def _found(self, request: Request) -> tuple[int, bytes]:
-        """Generation and bytes of the object that is asked for, of whose versions the last is."""
-        bucket, name = request.parts["bucket"], request.parts["name"]
+    def _found(self, request: Request) -> tuple[str, str, tuple[int, bytes]]:
+        """Bucket and name of an object that is asked for, and the last version's generation and
+        bytes.
+        """
+        bucket, name = self._bucket(request), request.parts["name"]
+        self._refuse_others(request, _OBJECT_QUERY)
         found = self.read(bucket, name)
         if found is None or request.query.get("generation", str(found[0])) != str(found[0]):
             message = f"No such object: {bucket}/{name}"
             raise self._emulator.refuse(404, "notFound", message)
         self._require(request, request.query, bucket, name)
-        return found
+        return bucket, name, found
+
+    def _shown(self, bucket: str, name: str, found: tuple[int, bytes]) -> dict[str, Any]:
+        return metadata(bucket, name, self._about(bucket, name, found[0]), found[1])
 
     def _list(self, request: Request) -> Reply:
         bucket, query = self._bucket(request), request.query
@@ -265,20 +263,14 @@ class CloudStorage(BucketFolders):
         later = sorted(each for each in [*names, *folders] if each > query.get("pageToken", ""))
         page, rest = later[: int(most)], later[int(most) :]
         answer: dict[str, Any] = {"kind": "storage#objects"}
-        items = [self._item(bucket, name) for name in page if name in names]
-        if items := [item for item in items if item]:
+        found = ((name, self.read(bucket, name)) for name in page if name in names)
+        if items := [self._shown(bucket, name, version) for name, version in found if version]:
             answer["items"] = items
         if shown := [name for name in page if name in folders]:
             answer["prefixes"] = shown
         if rest:
             answer["nextPageToken"] = page[-1]
         return Reply.of(answer)
-
-    def _item(self, bucket: str, name: str) -> dict[str, Any] | None:
-        found = self.read(bucket, name)
-        return (
-            metadata(bucket, name, self._about(bucket, name, found[0]), found[1]) if found else None
-        )
 
     def _list_buckets(self, request: Request) -> Reply:
         self._refuse_others(request, frozenset({"project", "prefix", "maxResults"}))
