@@ -204,7 +204,8 @@ class Collector:
         if is_news and not status.state.is_final:
             self._recorder.state(status.state, reason=status.reason, time=stamped(status.time))
         if is_news and status.state.is_final:
-            self._store_final_state(status)
+            # The store has it immediately; the stream of events ends when the log is complete.
+            self._store.record(self._run.run, final_event(status))
         self._measurements.update_facts(self._status)
         self._status_timer.restart(is_news)
         if self._is_requested:  # since this poll began
@@ -268,10 +269,6 @@ class Collector:
     def _is_explained(self, status: JobStatus) -> bool:
         """Whether the reason for the job's end is known; the reports of ranks come first."""
         return status.is_settled or bool(self._progress.failures)
-
-    def _store_final_state(self, status: JobStatus) -> None:
-        """Update the store immediately; the stream of events ends when the log is complete."""
-        self._store.record(self._run.run, final_event(status))
 
     def _collect_log(self) -> bool:
         has_ended = self.has_ended or self._end_here is not None

@@ -117,11 +117,7 @@ class S3:
             raise refused(400, "InvalidArgument", "max-keys is not a number") from None
 
     def _get(self, request: Request) -> Reply:
-        bucket, key = self._bucket(request), request.parts["key"]
-        facts = self._objects.facts(bucket, key)
-        content = self._objects.content(bucket, key) if facts else None
-        if facts is None or content is None:
-            raise refused(404, "NoSuchKey", "The specified key does not exist.")
+        content, facts = self._found(self._bucket(request), request.parts["key"])
         require_read(request.headers, facts)
         headers = {
             **_shown(facts.headers),
@@ -176,12 +172,16 @@ class S3:
     def _source(self, location: str, request: Request) -> tuple[bytes, Facts]:
         """The source of a copy, if the conditions for it hold."""
         bucket, _, key = unquote(location).lstrip("/").partition("/")
+        content, facts = self._found(bucket, key)
+        require_read(request.headers, facts, "x-amz-copy-source-")
+        return content, facts
+
+    def _found(self, bucket: str, key: str) -> tuple[bytes, Facts]:
         is_there = self._objects.has(bucket)
         facts = self._objects.facts(bucket, key) if is_there else None
-        content = self._objects.content(bucket, key) if is_there else None
+        content = self._objects.content(bucket, key) if facts else None
         if facts is None or content is None:
             raise refused(404, "NoSuchKey", "The specified key does not exist.")
-        require_read(request.headers, facts, "x-amz-copy-source-")
         return content, facts
 
     def _store(self, request: Request, content: bytes, known: Known) -> Facts:

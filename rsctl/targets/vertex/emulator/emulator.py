@@ -23,7 +23,7 @@ from rsctl.targets.vertex.emulator.logs import Logging
 from rsctl.targets.vertex.emulator.machines import size
 from rsctl.targets.vertex.emulator.metadata import Metadata
 from rsctl.targets.vertex.emulator.metrics import Monitoring
-from rsctl.targets.vertex.emulator.reduction_server import Kind, choose_stand_in
+from rsctl.targets.vertex.emulator.reduction_server import choose_stand_in
 from rsctl.targets.vertex.emulator.samples import SampledMachine, Samples
 from rsctl.targets.vertex.emulator.tensorboards import Tensorboards
 
@@ -107,10 +107,6 @@ class VertexEmulator(GoogleEmulator):
     def expire(self) -> None:
         """See Controlled and GoogleAccess."""
         self.access.expire()
-
-    def stand_ins(self) -> dict[str, Kind]:
-        """By job id, what stands in for Google's reducers."""
-        return {job_id: record.stand_in for job_id, record in self.jobs.records.items()}
 
     def stop(self) -> None:
         """End all jobs and remove what only this emulator needed; the buckets stay."""

@@ -216,16 +216,16 @@ def test_our_reducers_stand_in_for_googles(project: Project) -> None:
         "binding replace it"
     )
     assert project.service_log(job)[1] == note
-    assert project.emulator.stand_ins() == {job: "rsctl"}
+    assert [shown["stand_in"] for shown in project.emulator.shown_jobs()] == ["rsctl"]
 
 
 def test_they_stand_in_whatever_command_launches(project: Project) -> None:
     """Such as the one that unpacks local source in an image that is used without changes."""
     env = [{"name": "RSCTL_TARGET", "value": "vertex"}]
     ours = pool(command=["python3", "-c", ""], args=["--launcher", "once"], env=env)
-    job, nodes = project.start(ours, {}, pool(1, REDUCER_IMAGE))
+    _, nodes = project.start(ours, {}, pool(1, REDUCER_IMAGE))
     assert nodes.node("workerpool2-0").entrypoint == ["python3", "-c", ""]
-    assert project.emulator.stand_ins() == {job: "rsctl"}
+    assert [shown["stand_in"] for shown in project.emulator.shown_jobs()] == ["rsctl"]
 
 
 def test_nothing_stands_in_where_the_workers_are_not_ours(project: Project) -> None:
@@ -234,7 +234,7 @@ def test_nothing_stands_in_where_the_workers_are_not_ours(project: Project) -> N
     assert nodes.history == ["start workerpool0-0"]
     assert "workerpool2" in nodes.node("workerpool0-0").env["CLUSTER_SPEC"]
     assert project.service_log(job)[1].endswith("so nothing replaces it: there are no reducers")
-    assert project.emulator.stand_ins() == {job: "absent"}
+    assert [shown["stand_in"] for shown in project.emulator.shown_jobs()] == ["absent"]
 
 
 def test_only_what_has_ended_can_be_deleted(project: Project) -> None:
