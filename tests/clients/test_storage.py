@@ -125,10 +125,10 @@ def test_a_range_that_cloud_storage_passes_over_is_cut_here(
 
 
 def test_a_list_has_the_objects_of_a_prefix_in_order(bucket: Bucket) -> None:
-    for name in ("x/2", "x/1", "x-other", "y", "x/10/deep"):
+    for name in ("x/2", "x/1", "x-other", "y", "x/1/deep"):
         bucket.replace(name, name.encode(), "text/plain")
     assert [(o.name, o.size) for o in bucket.objects("x/")] == [
-        *(("x/1", 3), ("x/10/deep", 9), ("x/2", 3)),
+        *(("x/1", 3), ("x/1/deep", 8), ("x/2", 3)),
     ]
     assert len(list(bucket.objects(""))) == 5
     assert list(bucket.objects("z")) == []

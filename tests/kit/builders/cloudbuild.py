@@ -13,8 +13,8 @@ from typing import Any
 
 from rsctl.targets.managed.emulator.http import Reply, Request, route
 from rsctl.targets.managed.emulator.scratch import ScratchFolder
-from rsctl.targets.vertex.emulator.cloudstorage import CloudStorage
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
+from tests.kit.builders.any_names import AnyNames
 from tests.kit.builders.cloudbuild_check import problems, substituted
 from tests.kit.builders.commands import BuildCommands, GrowingLog, unpack
 
@@ -34,7 +34,7 @@ class _Build:
     late: int = 0
 
 
-class _BuildStorage(CloudStorage):
+class _BuildStorage(AnyNames):
     """Cloud Storage with `logs` of builds, by bucket and name, that grow as they are read."""
 
     def __init__(self, emulator: GoogleEmulator, buckets: tuple[str, ...], folder: Path) -> None:

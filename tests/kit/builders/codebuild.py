@@ -12,7 +12,7 @@ from typing import Any
 from rsctl.targets.managed.emulator.scratch import ScratchFolder
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Service
 from rsctl.targets.sagemaker.emulator.s3 import S3
-from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
+from tests.kit.builders.any_names import AnyKeys
 from tests.kit.builders.buildspec import Buildspec, run_phases
 from tests.kit.builders.cloudwatch import CloudWatchLogs
 from tests.kit.builders.commands import BuildCommands, GrowingLog, redirecting, unpack
@@ -53,7 +53,7 @@ class CodeBuildEmulator(AwsEmulator):
         self._threads: list[threading.Thread] = []
         self._scratch = ScratchFolder()
         self._folder = self._scratch.path
-        self.objects = FolderObjects(self._folder / "s3")
+        self.objects = AnyKeys(self._folder / "s3")
         self.routes += S3(buckets, self.objects).routes()
         operations = {
             "CreateProject": self._create_project,
