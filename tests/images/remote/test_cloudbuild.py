@@ -45,7 +45,7 @@ def test_what_is_uploaded(google: CloudBuildEmulator, docker: FakeDocker, screen
     recipe = Tiny()
     cloud_build().build(recipe, screen)
     [name] = [n for n in google.storage.names("staging") if n.endswith(".zip")]
-    content = (google.storage.folder / "staging" / name).read_bytes()
+    content = google.storage.content("staging", name) or b""
     assert name == f"a/b/rsctl-context-{hashlib.sha256(content).hexdigest()[:32]}.zip"
     expected = io.BytesIO()
     recipe.write_context(expected, cache_mounts=False)
@@ -68,7 +68,7 @@ def test_a_dockerfile_of_the_users_is_built_first(
     recipe = Tiny(base=DOCKERFILE.reference, dockerfile_base=DOCKERFILE)
     assert cloud_build().build(recipe, screen) == DIGEST
     [name] = [n for n in google.storage.names("staging") if n.endswith(".zip")]
-    archive = zipfile.ZipFile(google.storage.folder / "staging" / name)
+    archive = zipfile.ZipFile(io.BytesIO(google.storage.content("staging", name) or b""))
     assert archive.namelist() == ["context.tar", "base.tar"]
     assert [call for call in docker.calls if call.startswith(("build ", "pull "))] == [
         "build --platform linux/amd64 --file .rsctl-dockerfile --tag rsctl/dockerfile:9876 -",
@@ -176,7 +176,7 @@ def test_a_large_upload_goes_on_where_it_was_cut_off(
     google.faults.add(Fault(SEND, cut="answer", times=2))
     assert cloud_build().build(recipe, screen) == DIGEST
     [name] = [n for n in google.storage.names("staging") if n.endswith(".zip")]
-    content = (google.storage.folder / "staging" / name).read_bytes()
+    content = google.storage.content("staging", name) or b""
     assert hashlib.sha256(content).hexdigest()[:32] in name
     # Three blocks; of the first and the second the answer is lost, and asked for.
     assert google.count(SEND) == 5

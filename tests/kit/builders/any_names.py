@@ -36,6 +36,11 @@ class AnyNames(CloudStorage):
     def read(self, bucket: str, name: str) -> tuple[int, bytes] | None:
         return super().read(bucket, quote(name, safe=""))
 
+    def content(self, bucket: str, name: str) -> bytes | None:
+        """An object's bytes."""
+        found = self.read(bucket, name)
+        return found[1] if found else None
+
     def write(self, bucket: str, name: str, content: bytes) -> int | None:
         return super().write(bucket, quote(name, safe=""), content)
 

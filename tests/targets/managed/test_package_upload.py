@@ -45,8 +45,9 @@ class Cloud:
         return list(self._storage.names("staging"))
 
     def content(self, name: str) -> bytes:
-        path: Path = self._storage.folder / "staging" / name
-        return path.read_bytes()
+        content = self._storage.content("staging", name)
+        assert isinstance(content, bytes)
+        return content
 
 
 @pytest.fixture(params=["vertex", "sagemaker"])
