@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rsctl import api
-from rsctl.api import forgetting, pages
+from rsctl.api import forgetting, results
 from rsctl.api import reconcile as outdated
 from rsctl.api.job_file import make_submission
 from rsctl.api.submission import PreparedRun
@@ -153,14 +153,14 @@ def test_a_submission_does_not_wait_for_the_runs_of_a_cloud(
 
 
 def test_where_to_see_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = pages.pages_of(add())
+    here = results.pages_of(add())
     assert here["run"] == str(run_directory("job-1"))
     cloud = add("cloud-1", "running", "vertex", url="vertex://p/us-central1/7")
     target = SimpleNamespace(pages=lambda url, plan: {"console": f"https://{url}"})
-    monkeypatch.setattr(pages, "get", lambda _: target)
-    assert pages.pages_of(cloud) == {"console": "https://vertex://p/us-central1/7"}
+    monkeypatch.setattr(results, "get", lambda _: target)
+    assert results.pages_of(cloud) == {"console": "https://vertex://p/us-central1/7"}
     RunFolder("cloud-1").create(
         RunDescription(run="cloud-1", target="vertex", request={}, replicas=[])
     )
     (run_directory("cloud-1") / "rehearsal.json").touch()
-    assert pages.pages_of(cloud)["run"] == str(run_directory("cloud-1"))
+    assert results.pages_of(cloud)["run"] == str(run_directory("cloud-1"))
