@@ -16,7 +16,6 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent, parse_time
-from rsctl.targets.local.rendering import cluster_json
 
 RUNS = 11
 _PARTS = [
@@ -57,7 +56,13 @@ def _write_job() -> str:
 
 
 def _programs(job: str) -> dict[str, Command]:
-    place = "RSCTL_CLUSTER=" + cluster_json("worker", 0, ["127.0.0.1"], [], {}, "lo")
+    place = {
+        "role": "worker",
+        "index": 0,
+        "workers": ["127.0.0.1"],
+        "reducers": [],
+        "interface": "lo",
+    }
     launch = ["-m", "rsctl.node.launch", "--launcher", "once", "--", "true"]
     return {
         "python": Command([sys.executable, "-c", "pass"]),
@@ -65,7 +70,7 @@ def _programs(job: str) -> dict[str, Command]:
         "import of the supervisor": Command(
             [sys.executable, "-c", "import rsctl.targets.local.supervisor_process"]
         ),
-        "launcher": Command(["env", place, sys.executable, *launch]),
+        "launcher": Command(["env", f"RSCTL_CLUSTER={json.dumps(place)}", sys.executable, *launch]),
     }
 
 
