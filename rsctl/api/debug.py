@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, first_of
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.records import RunRecord
@@ -60,8 +60,9 @@ def inspect_run(run: RunRecord) -> RunInspection:
     with closing(RunReader(folder, cursor_before_last(folder, 0))) as reader:
         target.ask_nodes(run.run, replicas, number)
         found, ended = _answers(reader, replicas, number)
-    if not found and ended:
-        message = f"{', '.join(sorted(ended)[:3])} of {run.run} has ended in the meantime"
+    if not found and ended.issuperset(replicas):
+        have = "has" if len(replicas) == 1 else "have"
+        message = f"{first_of(replicas, 3)} of {run.run} {have} ended in the meantime"
         remedy = f"see its state: rsctl status {run.run}"
         raise RsctlError(ExitCode.JOB_FAILED, error("no-answer", message, remedy))
     if not found:
@@ -78,7 +79,7 @@ def inspect_run(run: RunRecord) -> RunInspection:
 def _answers(
     reader: RunReader, replicas: Sequence[str], number: int
 ) -> tuple[dict[str, NodeReport], set[str]]:
-    """The answers of replicas, and the replicas that have ended without one."""
+    """The answers of replicas, and the replicas that have ended."""
     reports = StallReports()
     found: dict[str, NodeReport] = {}
     ended: set[str] = set()

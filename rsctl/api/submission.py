@@ -74,6 +74,11 @@ class PreparedRun:
         return replica_names(self.plan.pools)
 
     @property
+    def rehearsal_options(self) -> list[str]:
+        """The options of a command that rehearses the job in the same way, if it is rehearsed."""
+        return self.rehearsal.given.arguments if self.rehearsal is not None else []
+
+    @property
     def work(self) -> Work:
         """The number of steps of a job, and its time limit."""
         return work_of(self.submission.job)

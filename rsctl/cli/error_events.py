@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from rsctl.api import JobFile, ResultUnknown, Run, known_run
@@ -23,7 +23,7 @@ def errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
         raise
 
 
-def show_as_events_too(findings: Iterable[Finding], file: JobFile | None, output: str) -> None:
+def show_as_events_too(findings: Sequence[Finding], file: JobFile | None, output: str) -> None:
     """Print findings for a person, and as events in a stream of events."""
     show_findings(findings, file)
     if output == "json":

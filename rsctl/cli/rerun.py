@@ -56,7 +56,12 @@ def command(
             typer.echo(sanitize(plan_text(prepared.plan, [])), nl=False)
         return int(ExitCode.SUCCEEDED)
     resume = partial(
-        resume_command, job=prepared.file or "-", target=None, workers=None, arguments=()
+        resume_command,
+        job=prepared.file or "-",
+        target=None,
+        workers=None,
+        arguments=(),
+        rehearsal=prepared.rehearsal_options,
     )
     return send_and_follow(
         context, prepared, None, interrupts, detach, get, cancel_on_interrupt, output, resume

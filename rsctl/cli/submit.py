@@ -154,7 +154,7 @@ def command(
         target=target,
         workers=workers,
         arguments=arguments,
-        rehearsal=rehearsal.arguments if rehearsal is not None else (),
+        rehearsal=prepared.rehearsal_options,
     )
     return send_and_follow(
         context, prepared, file, interrupts, detach, get, cancel_on_interrupt, output, again

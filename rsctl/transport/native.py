@@ -9,7 +9,7 @@ import time
 from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_int, c_int64, c_uint8, c_uint32
 from ctypes import c_uint64 as u64
 from ctypes import c_void_p as handle
-from dataclasses import astuple
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -142,9 +142,9 @@ def _loaded() -> ctypes.CDLL:
     return core
 
 
-def _values(structure: Structure) -> list[Any]:
-    """The numbers of a structure, in the order of the class that has the same fields."""
-    return [getattr(structure, name) for name, *_ in structure._fields_]
+def _named(structure: Structure) -> dict[str, Any]:
+    """The numbers of a structure, by the names of its fields."""
+    return {name: getattr(structure, name) for name, *_ in structure._fields_}
 
 
 def _hand_over(sock: socket.socket) -> tuple[int, int | None]:
@@ -160,7 +160,7 @@ class CoreReducer:
         """Raises OSError if the core does not exist, MemoryError if it cannot start."""
         self._core = _loaded()
         self._world = group.world
-        fields = _Group(*astuple(group))
+        fields = _Group(**asdict(group))
         self._handle = self._core.rsctl_reducer_start(ctypes.byref(fields))
         if not self._handle:
             raise MemoryError("the reducer could not start")
@@ -184,7 +184,7 @@ class CoreReducer:
         """See ReducerEngine."""
         stats, late = _ReducerStats(), [(c_double * self._world)() for _ in range(2)]
         self._core.rsctl_reducer_read(self._handle, ctypes.byref(stats), *late)
-        return ReducerStats(*_values(stats), *map(list, late))
+        return ReducerStats(**_named(stats), late_mean=list(late[0]), late_most=list(late[1]))
 
     def stop(self, code: ErrorCode, message: str) -> None:
         """See ReducerEngine."""
@@ -279,7 +279,7 @@ class CoreClient:
         """See ClientEngine."""
         found = _ClientStats()
         self._core.rsctl_client_read(self._handle, ctypes.byref(found))
-        return ClientStats(*_values(found))
+        return ClientStats(**_named(found))
 
     def stop(self) -> None:
         """See ClientEngine."""

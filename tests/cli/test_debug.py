@@ -83,6 +83,29 @@ def test_a_run_of_which_no_node_has_started_is_said_to_start() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        (1, "no node of job-aaaaaa has answered"),
+        (2, "worker-0, worker-1 of job-aaaaaa have ended in the meantime"),
+    ],
+)
+def test_nodes_are_said_to_have_ended_if_all_have(
+    make_run: Make, monkeypatch: pytest.MonkeyPatch, ended: int, said: str
+) -> None:
+    """Otherwise a node has not answered, whose image may have no launcher."""
+    monkeypatch.setattr("rsctl.api.debug.ANSWER_SECONDS", 0.3)
+    run = make_run(workers=2)
+    for replica in run.replicas:
+        run.state(1, JobState.RUNNING, replica=replica)
+    before = run.store.find(run.run)
+    for replica in run.replicas[:ended]:
+        run.state(2, JobState.FAILED, replica=replica, exit_code=1)
+    with pytest.raises(RsctlError) as problem:
+        inspect_run(before)
+    assert refused(problem.value).partition(" -> ")[0] == said
+
+
 def test_a_node_that_ends_before_it_answers_is_said_to_have_ended(make_run: Make) -> None:
     run = make_run(workers=1)
     run.state(1, JobState.RUNNING, replica="worker-0")

@@ -134,6 +134,15 @@ def test_a_rerun_starts_anew(rsctl: Cli) -> None:
     assert "note: the job starts from the beginning: its checkpoints are in" in again.err
 
 
+def test_a_rerun_that_fails_says_how_it_is_resumed(rsctl: Cli) -> None:
+    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a; exit 3")
+    assert rsctl("submit", path).code == 1
+    again = rsctl("rerun", "@last")
+    run = Store().runs()[0].run
+    command = f"resume: rsctl submit {rsctl.folder / path} --resume {run}"
+    assert (again.code, again.err.splitlines()[-1]) == (1, command)
+
+
 def test_checkpoints_of_a_rerun_are_never_those_of_an_earlier_run(rsctl: Cli) -> None:
     """Its own folder has them where the run used the folder of another run, which can be removed;
     a rerun of a rerun does not continue it.

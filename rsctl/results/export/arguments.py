@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import zip_longest
 
 from rsctl.bench.records import Cell
 from rsctl.job import overrides
@@ -72,10 +73,10 @@ def _named(node: Node | None) -> dict[str, Argument]:
 def _options(items: Iterable[Scalar]) -> dict[str, Argument]:
     found: dict[str, Argument] = {}
     words = list(items)
-    for item, after in zip(words, [*words[1:], None], strict=True):
-        name, equals, value = item.text[2:].partition("=")
+    for item, after in zip_longest(words, words[1:]):
         if not _is_option(item):
             continue
+        name, equals, value = item.text[2:].partition("=")
         if equals:
             found[name] = Scalar(item.mark, value).value
         elif after is None or _is_option(after):

@@ -141,8 +141,8 @@ def left_out(
     count: int, noun: str, how: str = "not shown here", plural: str | None = None
 ) -> Markup | None:
     """A remark on so many things that are left out, if there are any."""
-    text = f"{count:,} more {counted(count, noun, plural).partition(' ')[2]} {how}"
-    return paragraph(text, class_="faint") if count > 0 else None
+    what = counted(count, f"more {noun}", plural and f"more {plural}")
+    return paragraph(f"{what} {how}", class_="faint") if count > 0 else None
 
 
 def style_sheet() -> str:

@@ -29,22 +29,22 @@ _REASONS = (
 
 
 class _Reason(logging.Handler):
-    """Why the last message was not sent, by Apprise's log, of which it keeps no text."""
+    """Why a message was not sent, by the log of its receiver, of which it keeps no text."""
 
     text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """See Handler. A debug record may have the text of the message itself."""
-        said = record.getMessage()
+        try:
+            said = record.getMessage()
+        except Exception:  # noqa: BLE001 - a line whose values do not fit must not stop a message
+            return
         status = re.search(r"\berror=([1-5]\d\d)\b", said)
         if status is not None and record.levelno >= logging.WARNING:
             what = "redirects to another address," if status[1][0] == "3" else "answers with"
             self.text = f"the server {what} status {status[1]}"
         elif said.startswith("Socket Exception: "):
             self.text = next((why for part, why in _REASONS if part in said), "")
-
-
-_reason = _Reason()
 
 
 def receiver_problem(location: str, path: str) -> Finding | None:
@@ -59,7 +59,10 @@ def receiver_problem(location: str, path: str) -> Finding | None:
 def send_message(location: str, message: Message) -> None:
     """Send a message, once. Raises TrackerError, and RsctlError if none can be sent from here."""
     receivers, done = _open(location, "notify"), list[str]()
-    _reason.text = ""
+    reason, log = _Reason(), logging.Logger("apprise", logging.DEBUG)
+    log.addHandler(reason)
+    for receiver in receivers:
+        receiver.logger = log  # of its own: other threads send messages, too
 
     def send() -> None:
         try:
@@ -70,7 +73,7 @@ def send_message(location: str, message: Message) -> None:
                 body_format="text",
             )
             unknown = "the server refused the message, or does not answer"
-            done.append("" if sent else _reason.text or unknown)
+            done.append("" if sent else reason.text or unknown)
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything, with the URL in it
             done.append(f"Apprise failed with {type(problem).__name__}")
 
@@ -90,9 +93,7 @@ def _open(location: str, path: str) -> Any:
         import apprise
     except ImportError:  # a package of Apprise is missing
         raise RsctlError(ExitCode.ENVIRONMENT, not_installed(path)) from None
-    log = logging.getLogger("apprise")
-    log.handlers[:], log.propagate = [_reason], False  # it logs URLs
-    log.setLevel(logging.DEBUG)
+    logging.getLogger("apprise").disabled = True  # it logs URLs
     name = EnvReference(location).variable
     asset = apprise.AppriseAsset()
     asset.http_redirects = False  # after a redirect a POST may become a GET, without the message

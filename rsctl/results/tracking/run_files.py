@@ -29,7 +29,10 @@ _RESULT = (
 
 
 def run_files(store: Store, run: RunRecord, samples: Mapping[str, float]) -> list[Path]:
-    """The files of a run that is complete, in its folder; made once. Raises OSError."""
+    """The files of a run that is complete, in its folder; made once.
+
+    Raises OSError, or RsctlError if a file cannot be written.
+    """
     folder = tracking_folder(run.run) / "files"
     with _MAKING:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -140,9 +140,13 @@ class StallReports:
 
     def read(self, line: LogEvent) -> NodeReport | None:
         """The report that is whole with this line; None for all other lines."""
-        if rank_report := converted(record_of(line.text, "rank"), RankReport):
-            self._add(line.replica, rank_report)
-        node = converted(record_of(line.text, "stall"), NodeReport)
+        record = record_of(line.text, "rank", "stall")  # once: every line of a log is read here
+        if record.get("rsctl") == "rank":
+            rank_report = converted(record, RankReport)
+            if rank_report is not None:
+                self._add(line.replica, rank_report)
+            return None
+        node = converted(record, NodeReport)
         if node is None:
             return None
         ranks = [rank for rank in self._ranks.pop(line.replica, []) if rank.number == node.number]

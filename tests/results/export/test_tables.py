@@ -101,6 +101,7 @@ def arguments(spec: str, settings: tuple[str, ...] = (), **cell: Any) -> dict[st
         ("run: {args: [x, --a, b, c, -d, --, --e=]}", {"a": "b", "e": None}),
         ("run: {args: {api_key: a, lr: 1}}", {"lr": 1}),
         ("run: {args: text}", {}),
+        ("run: {args: []}", {}),
         ("run: {}", {}),
         ("[]", {}),
         ("run: {args: [", {}),

@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,12 +24,13 @@ from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking import apprise_urls
 from rsctl.results.tracking.background import missing_lines, new_problems
 from rsctl.results.tracking.bench_notifications import bench_messages, send_regressed
-from rsctl.results.tracking.messages import run_message
+from rsctl.results.tracking.messages import Message, run_message
 from rsctl.results.tracking.notifications import NotificationSender
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, now
+from rsctl.runs.tracker import TrackerError
 from tests.kit.certificates import own_certificate
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.results.tracking.conftest import TrackedJob
@@ -202,6 +205,45 @@ def test_a_message_that_the_server_does_not_take_has_the_status(
     job.end()
     problem = job.send().cursor.problem
     assert problem == f"the message about 'succeeded' was not sent: {why}"
+
+
+def test_messages_that_are_sent_together_keep_their_own_reasons(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those to two receivers of a run, each of which has a thread of the process."""
+    statuses, logged = {"first": 500, "second": 404}, Event()
+    hook.released.clear()
+
+    def notify(receivers: Any, title: str, **_: object) -> bool:
+        receivers[0].logger.warning("Failed to send: error=%s.", statuses[title])
+        if title == "first":
+            logged.set()
+            hook.released.wait(DEADLINE_SECONDS)
+        return False
+
+    def why(title: str) -> str:
+        with pytest.raises(TrackerError) as caught:
+            apprise_urls.send_message("${HOOK}", Message(title=title, body="", type="info"))
+        return str(caught.value)
+
+    monkeypatch.setattr("apprise.Apprise.notify", notify)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(why, "first")
+        assert logged.wait(DEADLINE_SECONDS)
+        assert why("second") == "the server answers with status 404"
+        hook.released.set()
+        assert first.result() == "the server answers with status 500"
+
+
+def test_a_line_that_apprise_logs_wrongly_loses_no_message(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def notify(receivers: Any, **_: object) -> bool:
+        receivers[0].logger.debug("sent %d of %d", "one")
+        return True
+
+    monkeypatch.setattr("apprise.Apprise.notify", notify)
+    apprise_urls.send_message("${HOOK}", Message(title="t", body="b", type="info"))
 
 
 def test_a_server_that_this_machine_does_not_trust_is_named_as_such(
