@@ -16,7 +16,6 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent, parse_time
-from rsctl.targets.local.rendering import cluster_json
 
 RUNS = 11
 _PARTS = [
@@ -57,7 +56,8 @@ def _write_job() -> str:
 
 
 def _programs(job: str) -> dict[str, Command]:
-    place = "RSCTL_CLUSTER=" + cluster_json("worker", 0, ["127.0.0.1"], [], {}, "lo")
+    nodes = {"workers": ["127.0.0.1"], "reducers": [], "interface": "lo"}
+    place = "RSCTL_CLUSTER=" + json.dumps({"role": "worker", "index": 0, **nodes})
     launch = ["-m", "rsctl.node.launch", "--launcher", "once", "--", "true"]
     return {
         "python": Command([sys.executable, "-c", "pass"]),
