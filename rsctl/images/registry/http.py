@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -143,9 +145,9 @@ def request(
 
 def _authorities(host: str) -> list[str | bool]:
     """The usual authorities, and files with those that docker and podman trust for a registry."""
-    folders = (home_folder() / folder / host for folder in AUTHORITIES)
-    files = (file for folder in folders for file in sorted(folder.glob("*.crt")))
-    return [True, *(str(file) for file in files if file.is_file())]
+    folders = (glob.escape(str(home_folder() / folder / host)) for folder in AUTHORITIES)
+    files = (file for folder in folders for file in sorted(glob.glob(f"{folder}/*.crt")))
+    return [True, *filter(os.path.isfile, files)]
 
 
 def _no_answer(host: str, problem: Exception) -> RsctlError:

@@ -390,6 +390,16 @@ def test_a_user_without_a_home(serve: StartScript, monkeypatch: pytest.MonkeyPat
     assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
 
 
+def test_folders_of_authorities_that_cannot_be_read(
+    private_registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as those of an /etc/docker that only root may open."""
+    monkeypatch.setattr(http, "AUTHORITIES", (str(tmp_path / ("a" * 300)),))
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{private_registry}/a:v1", None)
+    assert refusal(refused.value)[1] == "certificate"
+
+
 def test_a_registry_without_tls(serve: StartScript) -> None:
     plain = serve(lambda request: FOUND).host.partition(":")[2]
     with pytest.raises(RsctlError) as refused:
