@@ -150,3 +150,9 @@ def test_an_engine_that_does_not_have_a_folder_of_this_machine(
     with pytest.raises(RsctlError) as missed:
         require(["docker", "compose", "create"])
     assert str(missed.value.findings[0].remedy).startswith("correct the path")
+    # One that cannot be looked at, as in a folder of another user.
+    docker.write_text(
+        f"#!/bin/sh\necho 'bind source path does not exist: /{'a' * 300}' >&2; exit 1\n"
+    )
+    with pytest.raises(RsctlError, match="does not exist"):
+        require(["docker", "compose", "create"])
