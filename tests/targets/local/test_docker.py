@@ -12,7 +12,7 @@ from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.targets.local.containers import ContainerBackend
 from rsctl.targets.local.docker import missing, require
 
-# Printed by `DOCKER_HOST=unix:///x docker compose ps` of 5.6.1, and by Docker itself since 29.
+# Docker's words since 29: https://github.com/hiero-ledger/solo/issues/3920.
 ABSENT = (
     "failed to connect to the docker API at unix:///x; check if the path is correct and if the "
     "daemon is running: dial unix /x: connect: no such file or directory"
