@@ -56,13 +56,8 @@ def _write_job() -> str:
 
 
 def _programs(job: str) -> dict[str, Command]:
-    place = {
-        "role": "worker",
-        "index": 0,
-        "workers": ["127.0.0.1"],
-        "reducers": [],
-        "interface": "lo",
-    }
+    nodes = {"workers": ["127.0.0.1"], "reducers": [], "interface": "lo"}
+    place = "RSCTL_CLUSTER=" + json.dumps({"role": "worker", "index": 0, **nodes})
     launch = ["-m", "rsctl.node.launch", "--launcher", "once", "--", "true"]
     return {
         "python": Command([sys.executable, "-c", "pass"]),
@@ -70,7 +65,7 @@ def _programs(job: str) -> dict[str, Command]:
         "import of the supervisor": Command(
             [sys.executable, "-c", "import rsctl.targets.local.supervisor_process"]
         ),
-        "launcher": Command(["env", f"RSCTL_CLUSTER={json.dumps(place)}", sys.executable, *launch]),
+        "launcher": Command(["env", place, sys.executable, *launch]),
     }
 
 

@@ -41,7 +41,7 @@ class BuiltImage(msgspec.Struct):
 class _InspectedBuild(msgspec.Struct):
     Id: str
     Size: int
-    Created: str = ""
+    Created: str = "1970-01-01T00:00:00Z"  # Docker omits it where an image has no date
     RepoTags: Optional[list[str]] = None
     RepoDigests: Optional[list[str]] = None
 

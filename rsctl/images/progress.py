@@ -54,9 +54,8 @@ CLASSIC = StepwiseFormat(
     ),
 )
 PODMAN = StepwiseFormat(
-    step=re.compile(
-        r"(?:\[(\d{1,6})/(\d{1,6})\] )?STEP (\d{1,6})/(\d{1,6}): (.+)"  # stages count apart
-    ),
+    # Each stage counts its own steps.
+    step=re.compile(r"(?:\[(\d{1,6})/(\d{1,6})\] )?STEP (\d{1,6})/(\d{1,6}): (.+)"),
     cached=re.compile(r"--> Using cache [0-9a-f]{64}$"),
     builder_lines=re.compile(
         r"--> [0-9a-f]{11,64}$|(?:\[\d{1,6}/\d{1,6}\] )?COMMIT \S+$"

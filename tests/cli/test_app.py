@@ -148,7 +148,10 @@ def test_the_version(rsctl: Cli) -> None:
     assert rsctl("--version").out == f"rsctl, version {__version__}\n"
 
 
-HEAVY = ("rich", "torch", "boto3", "botocore", "google", "plotille", "sqlite3", "docker", "yaml")
+HEAVY = (
+    *("rich", "torch", "boto3", "botocore", "google", "plotille", "sqlite3", "docker", "yaml"),
+    "hashlib",
+)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,10 @@ HEAVY = ("rich", "torch", "boto3", "botocore", "google", "plotille", "sqlite3", 
         (["plan", "--help"], {"yaml"}),
         (["validate", "job.yaml"], {"yaml", "sqlite3"}),
         (["plan", "job.yaml"], {"yaml", "sqlite3"}),
-        (["plan", "job.yaml", "-t", "compose", "--set", "image.base=x"], {"yaml", "sqlite3"}),
+        (
+            ["plan", "job.yaml", "-t", "compose", "--set", "image.base=x"],
+            {"yaml", "sqlite3", "hashlib"},
+        ),
     ],
 )
 def test_start_up_imports_nothing_heavy(

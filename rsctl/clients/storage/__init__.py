@@ -65,7 +65,9 @@ class ObjectChanged(RsctlError):
 
 
 def hexadecimal(value: Any) -> str:
-    """A checksum in base64 in hexadecimal digits; empty for anything else."""
+    """The hexadecimal digits of a checksum in base64; empty for any other text, such as a checksum
+    of several parts.
+    """
     try:
         return base64.b64decode(str(value or ""), validate=True).hex()
     except binascii.Error:

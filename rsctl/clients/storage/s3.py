@@ -141,7 +141,8 @@ class S3Bucket:
     ) -> dict[str, Any] | None:
         """The answer to a request for an object; None for an error with one of these codes.
 
-        Of a refusal HEAD says only 400, such as for an expired token: GET has the reason.
+        S3 answers a HEAD that it refuses, such as with an expired token, with 400 alone; the answer
+        to a GET has the reason.
         """
         asked = {"Bucket": self._bucket, "Key": name, **wanted}
         try:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from typing import Any
 
+from rsctl.clients.private import without_secrets
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry import http
 from rsctl.images.registry.challenge import authorization
@@ -40,11 +41,11 @@ def find_digest(repository: ImageRepository, tag: str, login: Login | None) -> s
     if answer.status == 401:
         auth = authorization(repository, answer.headers.get("WWW-Authenticate", ""), login)
         answer = http.request("HEAD", url, auth, headers={"Accept": _ACCEPT})
+    if answer.status in _EXPLAINED:  # an answer to HEAD has no body
+        answer = http.request("GET", url, auth, headers={"Accept": _ACCEPT})
     if answer.status == 404:
         return None
     if answer.status != 200:
-        if answer.status in _EXPLAINED:  # an answer to HEAD has no body
-            answer = http.request("GET", url, auth, headers={"Accept": _ACCEPT})
         raise _refused(repository, answer, auth, login)
     found = answer.headers.get("Docker-Content-Digest", "")
     return found if DIGEST.fullmatch(found) else _computed_digest(repository, url, auth, login)
@@ -82,7 +83,7 @@ def _refused(
         return _problem(ExitCode.REFUSED, "denied", message, remedies.ask_to_read)
     if status == http.BUSY:
         return http.busy(repository.host)
-    location = answer.headers.get("Location", "")[:_LONGEST_LOCATION]
+    location = without_secrets(answer.headers.get("Location", ""))[:_LONGEST_LOCATION]
     message = (
         f"{repository.host} answers with HTTP status {status} to a request for {repository.path}"
         + (f": it leads to {location}" if location else answer.reason)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from rsctl.clients.sessions import connection_problem, http_session
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.names import FIELD
 from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.user_folders import home_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,10 +28,12 @@ _TIMEOUT = (10.0, 20.0)
 _DEADLINE = 60.0
 _LONGEST_REASON = 500  # characters
 AUTHORITIES = (
-    *("/etc/docker/certs.d", "~/.config/docker/certs.d"),
-    *("/etc/containers/certs.d", "~/.config/containers/certs.d"),
+    *("/etc/docker/certs.d", ".config/docker/certs.d"),
+    *("/etc/containers/certs.d", ".config/containers/certs.d"),
 )
-"""The folders with a folder of certificates for each registry, by its host and port."""
+"""The folders, from the user's home, with a folder of certificates for each registry, by its host
+and port.
+"""
 
 BUSY = 429
 """The status of an answer to one request of too many."""
@@ -141,8 +145,9 @@ def request(
 
 def _authorities(host: str) -> list[str | bool]:
     """The usual authorities, and files with those that docker and podman trust for a registry."""
-    folders = [Path(folder).expanduser() / host for folder in AUTHORITIES]
-    return [True, *(str(file) for folder in folders for file in sorted(folder.glob("*.crt")))]
+    folders = (glob.escape(str(home_folder() / folder / host)) for folder in AUTHORITIES)
+    files = (file for folder in folders for file in sorted(glob.glob(f"{folder}/*.crt")))
+    return [True, *filter(os.path.isfile, files)]
 
 
 def _no_answer(host: str, problem: Exception) -> RsctlError:

@@ -10,7 +10,8 @@ from rsctl.runs.stream.service_causes import cause
 CONTAINER_CAUSES = (
     cause(
         "container-engine",
-        r"(?i:cannot connect to the docker daemon|is the docker daemon running)"
+        r"(?i:cannot connect to the docker daemon|is the docker daemon running"
+        r"|failed to connect to the docker api)"
         r"|permission denied while trying to connect to the [Dd]ocker|unable to connect to Podman"
         r"|Cannot connect to Podman|containerd\.sock: connect: (?:no such file|connection refused"
         r"|permission denied)",

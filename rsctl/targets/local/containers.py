@@ -76,7 +76,7 @@ class ContainerBackend:
         fields = "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Error}}"
         name = container_name(self._run, replica)
         inspected = docker.run(["docker", "inspect", "--format", fields, name])
-        if inspected.returncode and "no such" not in inspected.stderr.lower():
+        if inspected.returncode and "no such object" not in inspected.stderr.lower():
             reason = f"the Docker engine no longer answers: {last_line(inspected)}"
             return ReplicaExit(exit_code or 1, reason)
         if inspected.returncode:

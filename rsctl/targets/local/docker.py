@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -85,7 +86,7 @@ def require(
 def _remedy(problem: str) -> str | None:
     """The remedy of a known cause; a folder of this machine may be missing on the engine's."""
     missed = _MISSED_FOLDER.search(problem)
-    if missed and Path(missed[1]).exists():
+    if missed and os.path.exists(missed[1]):
         return (
             "this machine has that folder, but the Docker engine does not: use an engine on this "
             "machine, use --target process, or set RSCTL_HOME to a folder that both have at the "

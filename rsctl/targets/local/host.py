@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -80,8 +79,12 @@ def _host_of_context() -> str:
     """The engine's address in the user's Docker context; empty if it has none."""
     configuration = read_json(docker_folder() / "config.json", _Configuration) or _Configuration()
     name = os.environ.get("DOCKER_CONTEXT") or configuration.currentContext
-    file = docker_folder() / "contexts" / "meta" / sha256(name.encode()).hexdigest() / "meta.json"
-    context = read_json(file, _Context)
+    if not name:
+        return ""
+    from hashlib import sha256  # few plans need it
+
+    folder = docker_folder() / "contexts" / "meta" / sha256(os.fsencode(name)).hexdigest()
+    context = read_json(folder / "meta.json", _Context)
     return context.Endpoints["docker"].Host if context and "docker" in context.Endpoints else ""
 
 

@@ -33,7 +33,8 @@ def rank_processes(run: str) -> list[RankProcess]:
             if rank.isdigit() and not _is_wrapper(pid):
                 replica = variables.get("RSCTL_REPLICA", "")
                 found[pid] = RankProcess(int(rank), replica, pid), read_process(pid).parent
-                of_node |= set() if variables.get("RANK") else {pid}
+                if not variables.get("RANK"):
+                    of_node.add(pid)
     with_ranks = {rank.replica for pid, (rank, _) in found.items() if pid not in of_node}
     for pid in of_node:
         if found[pid][0].replica in with_ranks:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
@@ -171,11 +171,12 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
         )
 
 
-class Replica(NamedTuple):
+@dataclass(frozen=True)
+class Replica:
     """A replica to start. `job` is its own job, `env` its variables on each local target."""
 
     role: str
-    index: int  # type: ignore[assignment]  # and not that of a tuple
+    index: int
     job: Job
     ranks: int
     gpus: tuple[int, ...]

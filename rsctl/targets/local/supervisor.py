@@ -259,11 +259,15 @@ class Supervisor:
             self._end_early(AttemptOutcome(JobState.FAILED, why, failure, may_restart))
 
     def _check_rules(self) -> None:
-        """Report each rule of `watch` that holds, and end the job if one asks for that."""
+        """Report each rule of `watch` that holds, and end the job if one asks for that, unless its
+        replica is being stopped.
+        """
         while self._scanner.trips:
             trip = self._scanner.trips.pop(0)
             self._recorder.finding(trip.finding, trip.replica)
-            if trip.fails and not self._exits.is_ending:
+            stopped = {name for name, replica in self._replicas.items() if replica.stopped_at}
+            is_stopped = trip.replica.partition("/")[0] in stopped
+            if trip.fails and not (self._exits.is_ending or is_stopped):
                 message = trip.finding.message
                 self._end_early(AttemptOutcome(JobState.FAILED, message, trip.failure(), False))
 

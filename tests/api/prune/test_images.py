@@ -122,6 +122,16 @@ def test_images_that_are_younger_stay(engine: Fill, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "nothing to remove\nremoved: 1 image, 1 GB\n"
 
 
+def test_an_image_without_a_date_is_old(engine: Fill) -> None:
+    """Docker omits it since 25.0 (https://github.com/moby/moby/pull/47451)."""
+    state = engine("rsctl/a:1", "rsctl/b:2")
+    first, second = json.loads(state.read_text())
+    del first["Created"]
+    state.write_text(json.dumps([first, {**second, "Created": now()}]))
+    assert rsctl(["prune", "--images"]) == 0
+    assert left(state) == ["rsctl/b:2"]
+
+
 def test_without_an_engine_nothing_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

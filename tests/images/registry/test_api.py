@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -239,9 +240,21 @@ def test_a_refusal_has_the_registrys_own_reason(
     )
 
 
+@pytest.mark.parametrize("status", [400, 403, 412])
+@pytest.mark.parametrize(("got", "digest"), [(FOUND, DIGEST), ((404, {}, b""), None)])
+def test_a_head_that_is_refused_where_get_is_not(
+    serve: StartScript, status: int, got: Answer, digest: str | None
+) -> None:
+    """As by a proxy that allows no other methods."""
+    script = serve(lambda request: got if request.method == "GET" else (status, {}, b""))
+    assert find_pushed(f"{script.host}/a:v1", None) == digest
+
+
 def test_no_redirect_is_followed(serve: StartScript) -> None:
     elsewhere = serve(lambda request: FOUND)
-    script = serve(lambda request: (307, {"Location": f"{elsewhere.url}/v2/"}, b""))
+    # Such as to a bucket, with a signature that anyone can use.
+    location = f"{elsewhere.url}/v2/?X-Amz-Signature=secret"
+    script = serve(lambda request: (307, {"Location": location}, b""))
     with pytest.raises(RsctlError) as refused:
         find_pushed(f"{script.host}/a:v1", None)
     assert refusal(refused.value)[:3] == (
@@ -361,11 +374,30 @@ def test_an_authority_that_docker_knows_for_a_registry(
     folder.mkdir(parents=True)
     (folder / "another.crt").write_bytes(certificate_file(tmp_path / "another").read_bytes())
     (folder / "broken.crt").write_text("not a certificate")
+    (folder / "gone.crt").symlink_to("nowhere")
     with pytest.raises(RsctlError) as refused:
         find_pushed(f"{private_registry}/a:v1", None)
     assert refusal(refused.value)[1] == "certificate"
     (folder / "ca.crt").write_bytes((tmp_path / "server.pem").read_bytes())
     assert find_pushed(f"{private_registry}/a:v1", None) == DIGEST
+
+
+def test_a_user_without_a_home(serve: StartScript, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one of a container that /etc/passwd does not name."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    script = serve(lambda request: FOUND)
+    assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
+
+
+def test_folders_of_authorities_that_cannot_be_read(
+    private_registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as those of an /etc/docker that only root may open."""
+    monkeypatch.setattr(http, "AUTHORITIES", (str(tmp_path / ("a" * 300)),))
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{private_registry}/a:v1", None)
+    assert refusal(refused.value)[1] == "certificate"
 
 
 def test_a_registry_without_tls(serve: StartScript) -> None:

@@ -82,3 +82,18 @@ def test_a_rule_that_ends_a_job_leaves_the_workers_what_they_need_to_save(rsctl:
     )
     run = rsctl.detach(job)
     assert cancel_while_it_saves(rsctl, run)["state"] == "failed"
+
+
+def test_a_rule_does_not_end_a_job_whose_workers_have_succeeded(rsctl: Rsctl) -> None:
+    """Where a server prints its last values as it is stopped."""
+    server = 'trap "echo loss=9; sleep 0.3; exit" TERM; touch up; while true; do sleep 0.05; done'
+    job = rsctl.write_job(
+        bash="until test -e up; do sleep 0.05; done",
+        roles={"ps": {"count": 1, "command": ["bash", "-c", server], "ends": "with-workers"}},
+        metrics={"loss": {"regex": "loss=([0-9]+)"}},
+        watch={"high": {"metric": "loss", "above": 5, "for": 1, "do": "fail"}},
+        limits={"timeout": "30s"},
+    )
+    done = rsctl("submit", job)
+    assert "ps-0: error: watch.high: loss is 9" in done.stderr
+    assert done.exit_code == 0, done.stderr

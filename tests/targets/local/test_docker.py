@@ -12,6 +12,12 @@ from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.targets.local.containers import ContainerBackend
 from rsctl.targets.local.docker import missing, require
 
+# Docker's words since 29: https://github.com/hiero-ledger/solo/issues/3920.
+ABSENT = (
+    "failed to connect to the docker API at unix:///x; check if the path is correct and if the "
+    "daemon is running: dial unix /x: connect: no such file or directory"
+)
+
 
 @pytest.mark.parametrize(
     ("programs", "expected"),
@@ -65,6 +71,7 @@ def test_what_is_missing_for_containers(
             "the Docker engine no longer answers: Cannot connect to the Docker daemon at "
             "unix:///run/docker.sock. Is it running?",
         ),
+        (ABSENT, f"the Docker engine no longer answers: {ABSENT}"),
     ],
 )
 def test_an_engine_that_ends_under_a_container(
@@ -94,6 +101,11 @@ def test_an_engine_that_ends_under_a_container(
             "Error response from daemon: pull access denied for x, repository does not exist or may"
             " require 'docker login'",
             "check image.uri, and that you are logged in to its registry",
+        ),
+        (
+            ABSENT,
+            "start it on the node, and check that `docker info` or `podman info` works for the "
+            "user",
         ),
         ("Error response from daemon: something new", None),
     ],
@@ -138,3 +150,9 @@ def test_an_engine_that_does_not_have_a_folder_of_this_machine(
     with pytest.raises(RsctlError) as missed:
         require(["docker", "compose", "create"])
     assert str(missed.value.findings[0].remedy).startswith("correct the path")
+    # One that cannot be looked at, as in a folder of another user.
+    docker.write_text(
+        f"#!/bin/sh\necho 'bind source path does not exist: /{'a' * 300}' >&2; exit 1\n"
+    )
+    with pytest.raises(RsctlError, match="does not exist"):
+        require(["docker", "compose", "create"])

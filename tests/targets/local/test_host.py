@@ -116,5 +116,7 @@ def test_an_engine_that_no_context_names_is_the_machines_own(
         (tmp_path / "config.json").write_text(configuration)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert this_host().may_lock_memory
+    monkeypatch.setenv("DOCKER_CONTEXT", "\udcff")  # a byte that is not UTF-8
+    assert this_host().may_lock_memory
     monkeypatch.setenv("DOCKER_HOST", "ssh://user@node")
     assert this_host().may_lock_memory

@@ -65,18 +65,21 @@ class BucketFolders:
     def take(self, bucket: str, name: str, source: BinaryIO) -> int | None:
         """Have an object of a file's content, at once or not at all.
 
-        Returns its generation, None if it cannot be a file.
+        Returns its generation, which is later than the one before, None if it cannot be a file.
         """
         try:
             file = self._file(bucket, name)
             if file is None or file.is_dir() or name.endswith("/"):
                 return None
             file.parent.mkdir(parents=True, exist_ok=True)
+            before = file.stat().st_mtime_ns if file.exists() else 0
             handle, new = tempfile.mkstemp(dir=self.folder, prefix=".")
             try:
                 with open(handle, "wb") as out:
                     shutil.copyfileobj(source, out, _BLOCK)
                 os.chmod(new, 0o666)  # noqa: S103 - for any user of a container
+                time = max(os.stat(new).st_mtime_ns, before + 1000)  # of a coarse clock
+                os.utime(new, ns=(time, time))
                 os.replace(new, file)
             except BaseException:
                 os.unlink(new)

@@ -1,8 +1,8 @@
-"""Objects whose names no file can have: refused, and nothing is left of them."""
+"""Objects as files: names that no file can have, and generations."""
 
 from __future__ import annotations
 
-import io
+import os
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,6 @@ def test_a_name_that_is_too_long_for_a_file(
     assert objects.write("bucket", name, b"content") is None
     assert objects.read("bucket", name) is None
     objects.remove("bucket", name)
-    if isinstance(objects, FolderObjects):
-        assert not objects.take("bucket", name, io.BytesIO(b"content"))
     files = [path for path in (tmp_path / "buckets").rglob("*") if not path.is_dir()]
     assert files == []
 
@@ -41,3 +39,15 @@ def test_a_name_has_one_spelling(tmp_path: Path) -> None:
     found = objects.read("bucket", "a/b")
     assert found is not None
     assert (objects.names("bucket"), found[1]) == (["a/b"], b"content")
+
+
+def test_a_generation_is_later_than_the_one_before(tmp_path: Path) -> None:
+    """Also if the clock of the file system has not moved since, or was set back."""
+    objects = BucketFolders(tmp_path / "buckets")
+    objects.make("bucket")
+    assert objects.write("bucket", "a", b"1") is not None
+    before = 2**62 // 1000 * 1000
+    os.utime(tmp_path / "buckets" / "bucket" / "a", ns=(before, before))
+    written = objects.write("bucket", "a", b"2")
+    assert written == before // 1000 + 1
+    assert objects.read("bucket", "a") == (written, b"2")
