@@ -11,6 +11,7 @@ from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
+from rsctl.findings import counted
 from rsctl.runs.stream.sanitize import sanitize_document
 
 _SIGNS = {
@@ -63,8 +64,8 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
         parts.append(_differences("The baseline was measured under other conditions", gate.refused))
     parts.append(_table(_GATE_HEAD, [_gate_row(check) for check in shown]))
     if len(shown) < len(checks):
-        left = len(checks) - len(shown)
-        parts.append(f"\nThis text is cut: {left} more checks are not shown.\n")
+        left = counted(len(checks) - len(shown), "more check is", "more checks are")
+        parts.append(f"\nThis text is cut: {left} not shown.\n")
     if gate.outdated:
         parts.append(
             _differences("Better than the baseline by more than it may be worse", gate.outdated)
