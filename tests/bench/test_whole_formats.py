@@ -96,6 +96,9 @@ def test_annotations() -> None:
         "::error title=rsctl gate::new against old: no data for a decision"
     ]
     assert annotation_lines(gate(verdict="pass", code=0)) == []
+    assert annotation_lines(gate(check(metric="a\r\nb\x1b"), verdict="pass")) == [
+        "::error title=a\\x0d\\nb\\x1b%3A regressed::regressed"
+    ]
 
 
 @pytest.mark.parametrize(("number", "shown", "left"), [(10, 10, 0), (11, 9, 2)])
@@ -118,9 +121,9 @@ def test_annotations_of_many_checks(number: int, shown: int, left: int, is_outda
 
 
 RUNS = """\
-  <testsuite name="job runs" tests="2" failures="1" errors="0" time="3.500">
+  <testsuite name="job runs" tests="2" failures="1" errors="0" time="2.500">
     <testcase name="a=1, b=x" classname="job.runs" time="2.500"/>
-    <testcase name="runs" classname="job.runs" time="1.000">
+    <testcase name="runs" classname="job.runs" time="0.000">
       <failure message="r1 failed" type="failure">r1 failed
 r2 failed</failure>
     </testcase>
@@ -132,7 +135,7 @@ NO_RUNS = """\
 """
 CELLS = [
     CellRuns(cell={"a": 1, "b": "x"}, seconds=2.5),
-    CellRuns(lost=["r1 failed", "r2 failed"], seconds=1.0),
+    CellRuns(lost=["r1 failed", "r2 failed"]),
 ]
 OF_OUTDATED = """\
   <testsuite name="job gate" tests="2" failures="1" errors="0" time="0.000">
@@ -181,9 +184,9 @@ def junit_file(counts: str, *suites: str) -> str:
 @pytest.mark.parametrize(
     ("cells", "made", "is_tolerant", "counts", "suites"),
     [
-        (CELLS, None, False, 'tests="2" failures="1" errors="0" time="3.500"', [RUNS]),
+        (CELLS, None, False, 'tests="2" failures="1" errors="0" time="2.500"', [RUNS]),
         (
-            *(CELLS, OUTDATED, False, 'tests="4" failures="2" errors="0" time="3.500"'),
+            *(CELLS, OUTDATED, False, 'tests="4" failures="2" errors="0" time="2.500"'),
             [RUNS, OF_OUTDATED],
         ),
         (
@@ -219,6 +222,20 @@ def test_junit_before_the_runs_of_a_bench_without_a_gate() -> None:
         '    <testcase name="x" classname="job.runs" time="0.000">\n'
         '      <error message="it has not run" type="error"></error>\n'
         "    </testcase>\n  </testsuite>\n",
+    )
+
+
+def test_junit_of_cases_that_were_skipped() -> None:
+    cases = [junit.JunitCase("a", "skipped", "no cloud"), junit.JunitCase("b", seconds=1.5)]
+    assert junit.cases_text("job", "drill", cases) == junit_file(
+        'tests="2" failures="0" errors="0" time="1.500"',
+        '  <testsuite name="job drill" tests="2" failures="0" errors="0" time="1.500" '
+        'skipped="1">\n'
+        '    <testcase name="a" classname="job.drill" time="0.000">\n'
+        '      <skipped message="no cloud"/>\n'
+        "    </testcase>\n"
+        '    <testcase name="b" classname="job.drill" time="1.500"/>\n'
+        "  </testsuite>\n",
     )
 
 
@@ -382,6 +399,13 @@ def test_an_outdated_baseline_in_markdown() -> None:
         f"limits\n\n{HEAD}| ✅ pass | speed | - | - |  | 5 % |  |  |\n\n"
         "Better than the baseline by more than it may be worse:\n\n"
         "- speed is 10 % better\n- loss is better\n"
+    )
+
+
+def test_a_gate_that_says_nothing_else_in_markdown() -> None:
+    assert gate_markdown(gate(BARE, verdict="no-data")) == (
+        "### ⚠️ new against old: no data for a decision\n\n"
+        f"{HEAD}| ⚠️ no data | f1 (all cells) | - | 3 |  | 5 % |  |  |\n"
     )
 
 

@@ -58,7 +58,7 @@ def gate_within(gate: Gate, room: int) -> str:
 def gate_markdown(gate: Gate, most: int | None = None) -> str:
     """The gate, its checks the worst first, `most` of them at most."""
     checks = gate.worst_first
-    shown = checks if most is None else checks[:most]
+    shown = checks[:most]
     parts = [_heading(gate)]
     if gate.refused:
         parts.append(_differences("The baseline was measured under other conditions", gate.refused))
