@@ -24,7 +24,7 @@ from rsctl.bench.history_files import append_record, read_history
 from rsctl.bench.history_series import HistorySeries, make_series, select
 from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.bench.steps import SHORTEST
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 
 CELL = {"workers.count": 2}
 
@@ -385,3 +385,24 @@ def test_the_metrics_of_the_run_itself_are_selected_where_a_job_has_none() -> No
     with pytest.raises(RsctlError) as caught:
         select([], nothing, ["loss"], [])
     assert caught.value.findings[0].remedy == "metrics: none"
+
+
+def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encode_record(record(1))
+    monkeypatch.setattr("rsctl.bench.history_files.LARGEST", 1 << 20)
+    place = tmp_path / "h.jsonl"
+    place.write_bytes(data.ljust((1 << 20) - 1, b" ") + b"\n")
+    assert [r.commit for r in read_history(str(place)).records] == [commit(1)]
+    with open(place, "ab") as file:
+        file.write(b"\n")
+    for use in (
+        lambda: read_history(str(place)),
+        lambda: append_record(record(2), str(place)),
+    ):
+        with pytest.raises(RsctlError) as caught:
+            use()
+        assert caught.value.exit_code is ExitCode.USAGE
+        assert caught.value.findings == (
+            error("history", f"{place} is larger than 1 MiB", "start a new file"),
+        )
+    assert place.stat().st_size == (1 << 20) + 1
