@@ -12,6 +12,7 @@ from rsctl.bench.fingerprint import Cell
 from rsctl.bench.results import Results
 from rsctl.bench.stats import Fresh, detectable, excludable, noise, smallest_p
 from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
+from rsctl.findings import counted
 from rsctl.runs.stream.formatting import format_duration, format_number
 
 _MOST_RUNS = 1000
@@ -94,8 +95,7 @@ def format_cost(baseline: Results, cells: Sequence[Cell], repeat: int) -> str:
     """The duration and cost of the runs, estimated from the baseline: `30 runs, about 0:42:00 of
     runs, 12 USD`.
     """
-    runs = len(cells) * repeat
-    parts = [f"{runs} runs"]
+    parts = [counted(len(cells) * repeat, "run")]
     seconds = _total(baseline, "run.time", cells, repeat)
     dollars = _total(baseline, "run.cost", cells, repeat)
     if seconds is not None:

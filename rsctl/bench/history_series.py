@@ -13,6 +13,7 @@ from rsctl.bench.history import History, known_metrics, short_commit
 from rsctl.bench.results import cell_label, describe_cell
 from rsctl.bench.steps import SHORTEST, find_steps, middle
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.matrix import format_value
 from rsctl.job.suggestions import close_match
 from rsctl.runs.stream.formatting import format_change
 
@@ -209,11 +210,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _has(cell: Mapping[str, Any], wanted: Iterable[tuple[str, str]]) -> bool:
-    return all(key in cell and _text(cell[key]) == value for key, value in wanted)
-
-
-def _text(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return all(key in cell and format_value(cell[key]) == value for key, value in wanted)
 
 
 def _steps(series: HistorySeries) -> list[FoundStep]:

@@ -16,6 +16,7 @@ from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.samples import Sample, samples, samples_and_curves
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.job.gate_checks import CURVE, metric_of
+from rsctl.job.matrix import format_value
 from rsctl.runs.store import RunRecord, Store
 
 Found = TypeVar("Found", RunRecord, BenchRecord)
@@ -187,8 +188,8 @@ class Results(msgspec.Struct, kw_only=True):
 
 
 def cell_label(cell: Cell) -> str:
-    """`workers.count=2, reducers.count=auto`; empty for the one cell of a job without a matrix."""
-    return ", ".join(f"{name}={value}" for name, value in cell.items())
+    """`workers.count=2, run.args.amp=true`; empty for the one cell of a job without a matrix."""
+    return ", ".join(f"{name}={format_value(value)}" for name, value in cell.items())
 
 
 def describe_cell(cell: Cell | None, metric: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from rsctl.findings import SECRET, Finding, error, first_of, note, warning
+from rsctl.findings import SECRET, Finding, counted, error, first_of, note, warning
 from rsctl.images.context import SOURCE, ContextEntry, LeftOut, leads_out, unreadable
 from rsctl.images.gitignore import NAMED
 from rsctl.images.known_errors import MOUNTED, OWN_BUILD
@@ -234,7 +234,8 @@ def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) ->
     shown = ", ".join(f"{top} ({format_bytes(tops[top])})" for top in largest)
     return warning(
         "large-source",
-        f"{format_bytes(total)} in {len(sizes)} files are copied into {destination}: {shown}",
+        f"{format_bytes(total)} in {counted(len(sizes), 'file')} are copied into {destination}: "
+        f"{shown}",
         "list files that the script does not need in .dockerignore, and provide data as inputs: "
         "each build sends all files, and each node pulls them",
         key,

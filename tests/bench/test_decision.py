@@ -11,7 +11,8 @@ from rsctl.bench.decision import decision_about, keep_decision
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.gate import evaluate
 from rsctl.bench.rules import GateRules, rules_of
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.job.gate_checks import HISTORY_FORMS
 
 from .test_gate import FIVE_PERCENT, STEADY, results
 
@@ -80,18 +81,40 @@ def test_options_override_the_block(
     assert rules_of(block, **options) == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"baseline": ""}, "--baseline is empty"),
-        ({"history": ""}, "--history is empty"),
-        ({"window": 3}, "--window needs a history"),
-        ({"baseline": "b", "window": 3}, "--window needs a history"),
-    ],
+NO_HISTORY = error(
+    "gate", "--window needs a history", "give --history WHERE, or set gate.history in the job file"
 )
-def test_options_that_say_nothing(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(RsctlError, match=message):
+
+
+@pytest.mark.parametrize(
+    ("options", "finding"),
+    [
+        (
+            {"baseline": ""},
+            error(
+                *("baseline", "--baseline is empty"),
+                "give FILE, gs://…, s3://…, git:REF:PATH or a bench",
+            ),
+        ),
+        ({"history": ""}, error("history", "--history is empty", HISTORY_FORMS)),
+        ({"window": 3}, NO_HISTORY),
+        ({"baseline": "b", "window": 3}, NO_HISTORY),
+    ],
+    ids=["baseline", "history", "window", "window of a baseline"],
+)
+def test_options_that_say_nothing(options: dict[str, Any], finding: Finding) -> None:
+    with pytest.raises(RsctlError) as caught:
         rules_of({"history": "h"} if "baseline" in options else {}, **options)
+    assert (caught.value.exit_code, caught.value.findings) == (ExitCode.USAGE, (finding,))
+
+
+def test_rules_that_allow_no_regression() -> None:
+    rules_of({}, max_regression=["loss=5%"]).require_floors("a")
+    with pytest.raises(RsctlError) as caught:
+        rules_of({}).require_floors("a")
+    remedy = "give --max-regression METRIC=5%, or set gate.max_regression in the job file"
+    finding = error("a", "no metric has an allowed regression", remedy)
+    assert (caught.value.exit_code, caught.value.findings) == (ExitCode.USAGE, (finding,))
 
 
 def test_several_looks_share_the_error_bound_of_one_gate() -> None:

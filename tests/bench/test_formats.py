@@ -201,7 +201,8 @@ def test_markdown_is_text_only() -> None:
         ("@a | b", "`@a ¦ b`"),
         ("a\n## @b", "`a ## @b`"),
         ("a\u202eb\u200bc", "a\\\\u202eb\\\\u200bc"),
-        ("x" * 400, "x" * 299 + "…"),
+        ("x" * 300, "x" * 300),
+        ("x" * 301, "x" * 299 + "…"),
     ],
 )
 def test_a_name_in_markdown_is_text(name: str, shown: str) -> None:

@@ -24,7 +24,7 @@ from rsctl.bench.history_files import append_record, read_history
 from rsctl.bench.history_series import HistorySeries, make_series, select
 from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.bench.steps import SHORTEST
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 
 CELL = {"workers.count": 2}
 
@@ -352,10 +352,57 @@ def test_selection() -> None:
     assert [s.cell for s in select(series, history, [], ["workers.count=4"])] == [
         {"workers.count": 4}
     ]
-    with pytest.raises(RsctlError, match="h has no metric 'troughput'") as caught:
-        select(series, history, ["troughput"], [])
-    assert caught.value.findings[0].remedy == "did you mean throughput?"
-    with pytest.raises(RsctlError, match=r"h has no cell with workers.count=8"):
-        select(series, history, [], ["workers.count=8"])
-    with pytest.raises(RsctlError, match="is not KEY=VALUE"):
-        select(series, history, [], ["4"])
+    for metrics, cells, message, remedy in (
+        (["troughput"], [], "h has no metric 'troughput'", "did you mean throughput?"),
+        (["qqq"], [], "h has no metric 'qqq'", "metrics: throughput, m"),
+        (
+            *([], ["workers.count=8", "b=1"], "h has no cell with workers.count=8, b=1"),
+            "cells: workers.count=2; workers.count=4",
+        ),
+        ([], ["4"], "--cell '4' is not KEY=VALUE", "for example workers.count=4"),
+        ([], ["=4"], "--cell '=4' is not KEY=VALUE", "for example workers.count=4"),
+    ):
+        with pytest.raises(RsctlError) as caught:
+            select(series, history, metrics, cells)
+        [finding] = caught.value.findings
+        assert (finding.message, finding.remedy) == (message, remedy)
+
+
+@pytest.mark.parametrize("value", [True, None, 1e-5, [1, 2], "x", ""])
+def test_a_cell_is_selected_by_what_its_title_shows(value: Any) -> None:
+    history = decode_history(encode_record(record(1, cell={"run.args.x": value})), "h")
+    [series] = make_series(history)
+    assert select([series], history, [], [series.where]) == [series]
+
+
+def test_the_metrics_of_the_run_itself_are_selected_where_a_job_has_none() -> None:
+    for names in (["run.time"], ["run.time", "loss"]):
+        records = [record(1, metric=name, of=name) for name in names]
+        history = decode_history(written(records), "h")
+        assert [s.metric for s in select(make_series(history), history, [], [])] == names[-1:]
+    nothing = decode_history(b"", "h")
+    assert select([], nothing, [], ["a=1"]) == []
+    with pytest.raises(RsctlError) as caught:
+        select([], nothing, ["loss"], [])
+    assert caught.value.findings[0].remedy == "metrics: none"
+
+
+def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encode_record(record(1))
+    monkeypatch.setattr("rsctl.bench.history_files.LARGEST", 1 << 20)
+    place = tmp_path / "h.jsonl"
+    place.write_bytes(data.ljust((1 << 20) - 1, b" ") + b"\n")
+    assert [r.commit for r in read_history(str(place)).records] == [commit(1)]
+    with open(place, "ab") as file:
+        file.write(b"\n")
+    for use in (
+        lambda: read_history(str(place)),
+        lambda: append_record(record(2), str(place)),
+    ):
+        with pytest.raises(RsctlError) as caught:
+            use()
+        assert caught.value.exit_code is ExitCode.USAGE
+        assert caught.value.findings == (
+            error("history", f"{place} is larger than 1 MiB", "start a new file"),
+        )
+    assert place.stat().st_size == (1 << 20) + 1

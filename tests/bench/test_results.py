@@ -166,7 +166,7 @@ def test_cells_in_words() -> None:
     cell = {"workers.count": 2, "comm.backend": "gloo", "a": None, "b": [1]}
     assert format_cell(cell) == "workers.count=2 comm.backend=gloo a=null b=[1]"
     assert format_cell({}) == "the job"
-    assert cell_label({"workers.count": 2, "b": "x"}) == "workers.count=2, b=x"
+    assert cell_label(cell) == "workers.count=2, comm.backend=gloo, a=null, b=[1]"
     assert cell_label({}) == ""
 
 

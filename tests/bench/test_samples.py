@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from rsctl.bench.samples import Sample, samples
+from rsctl.bench.curves import Curve
+from rsctl.bench.samples import Sample, samples, samples_and_curves
 from rsctl.bench.steady import transient
 from rsctl.job.gate_checks import OF_THE_RUN
 from rsctl.runs.store import Store
@@ -157,6 +158,15 @@ def test_a_metric_that_the_log_lacks_is_no_data(store: Store, make_run: MakeRun)
     sample = samples(store, make_run([], {"loss": MetricSpec(goal="min")}))["loss"]
     assert (sample.value, sample.n, sample.total) == (None, 0, 0)
     assert sample.reason == "the log has no value"
+
+
+def test_a_curve_has_the_mean_of_each_part_of_the_steps(store: Store, make_run: MakeRun) -> None:
+    """And a metric whose values have no step has none."""
+    logged = [*values("loss", range(32), steps=True), *values("f1", [1.0])]
+    specs = {"loss": MetricSpec(warmup="4 steps"), "f1": MetricSpec()}
+    _, curves = samples_and_curves(store, make_run(logged, specs))
+    means = [None, None, *(2.0 * n + 0.5 for n in range(2, 16))]
+    assert curves == {"loss": Curve(0, 2, means), "f1": None}
 
 
 def test_what_a_script_logs_undeclared_has_a_sample_too(store: Store, make_run: MakeRun) -> None:

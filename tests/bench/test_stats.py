@@ -11,7 +11,7 @@ from statistics import fmean, pstdev
 import pytest
 
 from benchmarks.gate import NOISES, Design, coverage, power, rates
-from rsctl.bench.scores import all_scores, winsorised
+from rsctl.bench.scores import all_scores, several_apart, winsorised
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
     CellSides,
@@ -130,6 +130,28 @@ def test_a_side_that_differs_as_a_whole_is_not_made_of_outliers(candidates: int)
 def test_values_that_are_all_alike_but_one() -> None:
     sides = Sides([100.0] * 5, [100.0, 100.0, 100.0, 100.0, 50.0])
     assert winsorised(sides) == sides
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "apart"),
+    [
+        ((2, 4), (1, 12), 2),  # a half beside a twelfth
+        ((2, 12), (1, 4), 0),
+        ((1, 4), (0, 12), 0),  # one alone
+        ((2, 5), (2, 5), 0),
+    ],
+)
+def test_slow_runs_in_proportion_to_those_of_the_other_side(
+    candidate: tuple[int, int], baseline: tuple[int, int], apart: int
+) -> None:
+    """`(2, 4)`: two slow runs of four."""
+    sides = Sides(
+        *(
+            [33.0] * slow + [100.0 + n for n in range(of - slow)]
+            for slow, of in (candidate, baseline)
+        )
+    )
+    assert several_apart([sides]) == apart
 
 
 def test_a_repetition_is_one_value_of_all_its_cells() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.builder import select_builder
+from rsctl.images.builder_detection import require_local_images
 
 from .engines import HAS_BUILDX, NO_BUILDX, PODMAN, Install, versions
 
@@ -24,6 +25,10 @@ from .engines import HAS_BUILDX, NO_BUILDX, PODMAN, Install, versions
         ({"docker": [versions(), NO_BUILDX]}, None, "classic"),
         ({"docker": [versions(), HAS_BUILDX]}, "0", "classic"),
         ({"docker": [versions("20.10.24"), NO_BUILDX]}, "false", "classic"),
+        ({"docker": [versions("20.10.24"), NO_BUILDX]}, "TRUE", "buildkit"),
+        ({"docker": [versions("22.06.0-beta"), NO_BUILDX]}, None, "buildkit"),
+        ({"docker": [versions("23.0.0"), NO_BUILDX]}, None, "classic"),
+        ({"docker": [versions("dev", "master"), NO_BUILDX]}, None, "buildkit"),
         ({"docker": [versions(), HAS_BUILDX], "podman": PODMAN}, None, "buildx"),
         ({"podman": PODMAN}, None, "podman"),
         ({"docker": [versions(engine=None)], "podman": PODMAN}, None, "podman"),
@@ -44,9 +49,30 @@ def test_auto_takes_the_first_that_works(
     assert select_builder().name == name
 
 
+START = "start it, and check that `docker info` works for your user"
+
+
 @pytest.mark.parametrize(
     ("programs", "wanted", "message", "remedy"),
     [
+        (
+            {"podman": [("info", "", "Error: no\n", 125)]},
+            "auto",
+            "the docker command is not installed",
+            "install Docker or Podman",
+        ),
+        (
+            {"docker": [("version", '{"Client": {"Version": "5"}, "Server": null}', "", 0)]},
+            "buildkit",
+            "no Docker engine answers: its answer is not from docker",
+            START,
+        ),
+        (
+            {"docker": [("version", "[" * 100_000, "", 0)]},
+            "buildx",
+            "no Docker engine answers: its answer is not from docker",
+            START,
+        ),
         ({}, "auto", "the docker command is not installed", "install Docker or Podman"),
         ({}, "podman", "the podman command is not installed", "install Podman or Docker"),
         ({}, "buildx", "the docker command is not installed", "install Docker or Podman"),
@@ -104,6 +130,37 @@ def test_a_builder_that_is_not_there(
     [finding] = caught.value.findings
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert (finding.message, finding.remedy) == (message, remedy)
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Name: ci\nDriver: remote\n", "ci"),
+        ("Driver:   remote\n", "of buildx"),
+        ("Name: default\nDriver: docker\n", None),
+        ("ERROR: no builder\n", None),
+    ],
+)
+def test_a_builder_that_knows_registries_only(
+    said: str, name: str | None, install: Install
+) -> None:
+    install(docker=[("buildx inspect", said, "", 0)])
+    require_local_images("classic", "base:1", "a.key")
+    if name is None:
+        require_local_images("buildx", "base:1", "a.key")
+        return
+    with pytest.raises(RsctlError) as caught:
+        require_local_images("buildx", "base:1", "a.key")
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert caught.value.findings == (
+        error(
+            "builder",
+            f"the builder {name} has driver remote, which cannot access base:1: that image is only "
+            "in the engine",
+            "select the engine's own builder: docker buildx use default, or BUILDX_BUILDER=default",
+            "a.key",
+        ),
+    )
 
 
 def test_buildkit_that_the_environment_wants_and_docker_has_not(

@@ -12,7 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.images.context import BuildContext, ContextEntry, copy_entries, source_entries
+from rsctl.findings import ExitCode, error
+from rsctl.images.context import (
+    BuildContext,
+    ContextEntry,
+    changed_error,
+    copy_entries,
+    source_entries,
+    unreadable,
+)
 from rsctl.images.findings import left_out_notes
 
 from .conftest import context
@@ -300,3 +308,36 @@ def test_a_source_is_copied_with_its_folders_links_and_modes(tmp_path: Path) -> 
     modes = {name: found[name].stat().st_mode & 0o777 for name in ("lib/a.py", "run.sh")}
     assert modes == {"lib/a.py": 0o644, "run.sh": 0o755}
     assert [found[name].read_text() for name in ("lib/b.py", "run.sh")] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        (
+            "image.source",
+            ", or list it in .dockerignore; start the job when no other program writes there",
+        ),
+        ("image.dockerfile", ""),
+    ],
+)
+def test_a_file_that_cannot_be_read(key: str, more: str) -> None:
+    found = unreadable(PermissionError(13, "Permission denied", "/x"), key)
+    assert found.exit_code is ExitCode.USAGE
+    remedy = f"check that it exists and is readable{more}"
+    assert found.findings == (error("file", "cannot read /x: Permission denied", remedy, key),)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"), [("image.source", "a, b\\udcff"), ("k", "source/a, source/b\\udcff")]
+)
+def test_files_that_changed_are_named_below_their_key(key: str, shown: str) -> None:
+    found = changed_error(["source/a", "source/b\udcff"], key, "it was packed")
+    assert found.exit_code is ExitCode.ENVIRONMENT
+    assert found.findings == (
+        error(
+            "changed",
+            f"files changed while it was packed: {shown}",
+            "run the command again; list files that other programs write in .dockerignore",
+            key,
+        ),
+    )

@@ -114,7 +114,9 @@ def test_secrets_and_rubbish_stay_out_unless_taken_back_in(path: str) -> None:
     assert not Dockerignore([f"!{path}"]).exclusion(path)
 
 
-@pytest.mark.parametrize("pattern", ["!src", "!src/", "!src/**", "!src/*", "!**", "!src/**/*.py"])
+@pytest.mark.parametrize(
+    "pattern", ["!src", "!src/", "!src/**", "!src/*", "!**", "!src/**/*.py", "!src/b"]
+)
 @pytest.mark.parametrize(
     "path",
     [

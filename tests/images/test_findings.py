@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import Finding, note
+from rsctl.findings import Finding, error, note, warning
 from rsctl.images import findings
-from rsctl.images.context import LeftOut
-from rsctl.images.findings import left_out_notes, recipe_of
+from rsctl.images.context import ContextEntry, LeftOut
+from rsctl.images.findings import (
+    image_findings,
+    large_file_notes,
+    left_out_notes,
+    pointer_notes,
+    recipe_of,
+)
 from rsctl.images.gitignore import NAMED
+from rsctl.images.known_errors import MOUNTED, OWN_BUILD
 from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 
 from .conftest import ReadJob
@@ -251,3 +258,168 @@ def test_findings_of_a_dockerfile_point_at_its_lines(job: ReadJob, tmp_path: Pat
         ("entrypoint-replaced", "note", 5, 1),
     ]
     assert {f.path for f in found if f.file == place} == {"image.dockerfile"}
+
+
+SECRET_LINE = "this line has a secret, and anyone can read it in the image"
+FIRST_PROCESS = (
+    "rsctl-launch is the first process of the image, so this ENTRYPOINT does not run",
+    "set variables with ENV or image.env, and start other programs in run.command",
+)
+NOT_PASSED = "this line mounts a {} that rsctl does not pass to the build"
+
+
+def test_all_that_is_said_of_a_dockerfile(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(
+        "FROM base\nENV HF_TOKEN=hunter2\nRUN --mount=type=ssh true\n"
+        "RUN --mount=type=secret,id=x true\nENTRYPOINT /start.sh\n"
+    )
+    _, found = recipe_of(job("dockerfile: Dockerfile\n  transport: none"), "compose")
+    told = [(f.severity, f.code, f.line, f.message, f.remedy) for f in found if f.file]
+    assert told == [
+        ("warning", "secret", 2, SECRET_LINE, "remove it"),
+        ("warning", "build-secret", 3, NOT_PASSED.format("ssh"), OWN_BUILD),
+        ("warning", "build-secret", 4, NOT_PASSED.format("secret"), MOUNTED),
+        ("note", "entrypoint-replaced", 5, *FIRST_PROCESS),
+    ]
+
+
+def files_of(folder: Path, sizes: dict[str, int]) -> list[ContextEntry]:
+    """Sparse files of these sizes, as a context has them."""
+    for name, size in sizes.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.truncate(path, size)
+    return [ContextEntry(f"source/{name}", path=folder / name) for name in sizes]
+
+
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("sizes", "severity", "message"),
+    [
+        ({"a": 100 * MB - 1}, None, ""),
+        ({"a": 100 * MB}, "note", "large files are copied into it: a (100 MB)"),
+        (
+            {f"f{n}": (100 + n) * MB for n in range(6)},
+            "note",
+            "large files are copied into it: f5 (105 MB), f4 (104 MB), f3 (103 MB), f2 (102 MB), "
+            "f1 (101 MB) and 1 more",
+        ),
+        (
+            {"a": 500 * MB, "b": 500 * MB - 1},
+            "note",
+            "large files are copied into it: a (500 MB), b (500 MB)",
+        ),
+        ({"a": 1000 * MB}, "warning", "1 GB in 1 file are copied into it: a (1 GB)"),
+        (
+            {"d/a": 600 * MB, "d/e/b": 600 * MB, "c": 1300 * MB, "x": 26 * MB, "y": 24 * MB},
+            "warning",
+            "2.55 GB in 5 files are copied into it: c (1.3 GB), d/ (1.2 GB), x (26 MB)",
+        ),
+        (
+            {f"f{n}": (200 + n) * MB for n in range(6)},
+            "warning",
+            "1.22 GB in 6 files are copied into it: f5 (205 MB), f4 (204 MB), f3 (203 MB), "
+            "f2 (202 MB), f1 (201 MB)",
+        ),
+    ],
+)
+def test_the_size_of_a_source(
+    sizes: dict[str, int], severity: str | None, message: str, tmp_path: Path
+) -> None:
+    entries = files_of(tmp_path, sizes)
+    entries += [ContextEntry("runtime/own", path=entries[0].path), ContextEntry("source/link")]
+    remedies = {
+        "note": "list them in .dockerignore and provide data as inputs, unless the script needs "
+        "them there",
+        "warning": "list files that the script does not need in .dockerignore, and provide data as "
+        "inputs: each build sends all files, and each node pulls them",
+    }
+    code = {"note": "large-files", "warning": "large-source"}
+    assert [
+        (f.severity, f.code, f.message, f.remedy, f.path)
+        for f in large_file_notes(entries, "it", "a.key")
+    ] == [(s, code[s], message, remedies[s], "a.key") for s in [severity] if s]
+
+
+@pytest.mark.parametrize(("size", "is_pointer"), [(1024, True), (1025, False)])
+def test_the_largest_pointer_of_git_lfs(size: int, is_pointer: bool, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("version https://git-lfs.github.com/spec/v1\n".ljust(size, "x"))
+    (tmp_path / "empty").touch()
+    entries = [ContextEntry(f"source/{n}", path=tmp_path / n) for n in ("a", "empty", "lost")]
+    assert (
+        list(pointer_notes(entries, "it", "a.key"))
+        == [
+            warning(
+                "lfs",
+                "pointers of Git LFS are copied into it in place of the files' contents: a",
+                "run git lfs pull; in CI, check out files of Git LFS",
+                "a.key",
+            )
+        ]
+        * is_pointer
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "message", "remedy"),
+    [
+        (["requirements.txt"], "requirements.txt in", "set image.python: {}/requirements.txt"),
+        (
+            ["pyproject.toml"],
+            "pyproject.toml in",
+            "run `uv pip compile pyproject.toml -o requirements.txt` and set image.python: "
+            "requirements.txt",
+        ),
+    ],
+)
+def test_all_that_is_said_of_packages_that_are_not_installed(
+    files: list[str], message: str, remedy: str, job: ReadJob, tmp_path: Path
+) -> None:
+    made = job("base: base\n  transport: none")
+    (tmp_path / "requirements.txt").unlink()
+    for name in files:
+        (tmp_path / name).write_text('dependencies = ["numpy"]\n')
+    [found] = recipe_of(made, "compose")[1]
+    assert found == note(
+        "requirement",
+        f"{message} image.source is not installed, because image.python is not set",
+        f"{remedy.format(tmp_path)}, unless the base has the packages",
+        "image.python",
+    )
+
+
+def test_links_and_what_a_gitignore_names_have_their_remedies(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "data").symlink_to("/mnt/data")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "a.log").touch()
+    made = job("base: base\n  transport: none\n  python: requirements.txt")
+    assert recipe_of(made, "compose")[1] == [
+        note(
+            "left-out",
+            "not in the image: a.log (named in .gitignore)",
+            "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore",
+            "image.source",
+        ),
+        warning(
+            "links",
+            "links lead out of image.source, where the image has no files: data -> /mnt/data",
+            "copy the files into the folder, provide data as inputs, or list the links in "
+            ".dockerignore",
+            "image.source",
+        ),
+    ]
+
+
+def test_an_image_that_a_job_does_not_name(job: ReadJob) -> None:
+    assert image_findings(job("apt: [git]"), "vertex") == [
+        error(
+            "image",
+            "target vertex needs an image",
+            "set image.base or image.dockerfile to build an image, or image.uri to use an existing "
+            "one",
+            "image",
+        )
+    ]

@@ -141,6 +141,18 @@ def revision_of(job: ReadJob, folder: Path) -> str:
     return make_labels(job("base: base", f"image.source={folder}"))[f"{OCI}revision"]
 
 
+def test_an_object_that_replaces_the_commit_on_one_machine_does_not_count(
+    job: ReadJob, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = make_labels(job("base: base"))
+    git(repository, "checkout", "-q", "--orphan", "other")
+    monkeypatch.setattr(f"{__name__}.DATE", "2027-01-02T03:04:05Z")
+    git(repository, "commit", "-q", "-m", "other")
+    git(repository, "checkout", "-q", "main")
+    git(repository, "replace", "main", "other")
+    assert make_labels(job("base: base")) == before
+
+
 def test_a_linked_worktree_has_its_own_revision(
     job: ReadJob, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import ExitCode, RsctlError
-from rsctl.images.requirements import requirement_entries
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.requirements import export_of, requirement_entries
 
 from .conftest import ReadJob
 
@@ -182,6 +182,122 @@ def test_a_file_of_another_tool_is_not_given_to_pip(
     [finding] = caught.value.findings
     assert finding.message == f"{name} is not a requirements file of pip"
     assert remedy in str(finding.remedy)
+
+
+FREEZE = "write the file with `python -m pip list --format=freeze`"
+AS_PIP = "write NAME==VERSION, as `python -m pip list --format=freeze` does"
+APP = "remove it: image.source is /app in the image"
+
+
+@pytest.mark.parametrize(
+    ("python", "text", "message", "remedy"),
+    [
+        (
+            *("['-r x']", "", "expected a requirement, got an option of pip: '-r x'"),
+            "put it in a requirements file, and set image.python to that file's name",
+        ),
+        (
+            *("[./x]", "", "'./x' is a local path, which is not in the image when pip runs"),
+            APP,
+        ),
+        (
+            "requirements.txt",
+            "-e .",
+            "requirements.txt contains '-e .', which is not in the image when pip runs",
+            f"{APP}, where the script runs",
+        ),
+        (
+            "[x @ file:///x]",
+            "",
+            "the list contains 'x @ file:///x', a file of the machine where the line was written",
+            FREEZE,
+        ),
+        (
+            "requirements.txt",
+            "x=1.0",
+            "requirements.txt contains 'x=1.0', the form of conda, which pip cannot read",
+            AS_PIP,
+        ),
+        (
+            "[rsctl]",
+            "",
+            "'rsctl' is another project's package, not this rsctl",
+            "remove it: rsctl's runtime is in every image that rsctl builds",
+        ),
+        (
+            "requirements.txt",
+            "-r ../x",
+            "requirements.txt includes '../x', which is not in its own folder or below",
+            "move it there",
+        ),
+        (
+            "other.txt",
+            "-r requirements.txt  # itself",
+            "two files would both become requirements.txt in the image",
+            "rename one of them",
+        ),
+        (
+            "environment.yaml",
+            "",
+            "environment.yaml is not a requirements file of pip",
+            "list the packages of PyPI in a requirements file; for packages of conda use an "
+            "image.dockerfile that runs `conda env update -n base -f FILE`",
+        ),
+        (
+            "poetry.lock",
+            "",
+            "poetry.lock is not a requirements file of pip",
+            "run `poetry export -o requirements.txt`, and set image.python: requirements.txt",
+        ),
+        (
+            "requirements.txt\n  secrets: [A, B]",
+            "x @ https://me:${A}@h/${B}.whl",
+            "pip would record the value of B in the image, with the link",
+            "write https://${B}@HOST/PATH, or use an index",
+        ),
+        (
+            "['x @ https://h/$${A}.whl']\n  secrets: [A]",
+            "",
+            "pip would record the value of A in the image, with the link",
+            "write https://${A}@HOST/PATH, or use an index",
+        ),
+        (
+            "requirements.txt\n  secrets: [A]",
+            "-e \\\n  git+https://${A}@h/x.git",
+            "pip would keep the value of A in the image, in the package's clone",
+            "write the line without -e",
+        ),
+    ],
+)
+def test_all_that_is_said_of_a_wrong_requirement(
+    python: str, text: str, message: str, remedy: str, job: ReadJob, tmp_path: Path
+) -> None:
+    if text or not python.startswith("["):
+        (tmp_path / python.split("\n")[0]).write_text(f"{text}\n")
+    made = job(f"base: base\n  python: {python}").image
+    with pytest.raises(RsctlError) as caught:
+        requirement_entries(made, "")
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert caught.value.findings == (error("requirement", message, remedy, "image.python"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("uv.lock", "uv export --no-emit-project -o requirements.txt"),
+        ("poetry.lock", "poetry export -o requirements.txt"),
+        ("pdm.lock", "pdm export -o requirements.txt"),
+        ("Pipfile", "pipenv requirements > requirements.txt"),
+        ("Pipfile.lock", "pipenv requirements > requirements.txt"),
+        ("pyproject.toml", "uv pip compile pyproject.toml -o requirements.txt"),
+        ("pylock.toml", "uv pip compile pyproject.toml -o requirements.txt"),
+        ("setup.cfg", "uv pip compile setup.cfg -o requirements.txt"),
+        ("setup.py", "uv pip compile setup.py -o requirements.txt"),
+        ("requirements.txt", None),
+    ],
+)
+def test_the_command_that_writes_a_requirements_file(name: str, command: str | None) -> None:
+    assert export_of(Path("folder", name)) == command
 
 
 def test_an_included_file_with_a_space_in_its_name(job: ReadJob, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rsctl.findings import error
 from rsctl.images.findings import image_findings
 from rsctl.images.transport import choose_transport
 
@@ -59,30 +60,40 @@ def test_auto_chooses_by_target_and_says_what(
     choice = choose_transport(job("base: base", *settings), target)
     assert choice.transport == transport
     [finding] = choice.findings
-    assert (finding.severity, finding.message) == ("note", f"transport {transport}: {why}")
+    assert (finding.severity, finding.message, finding.remedy, finding.path) == (
+        *("note", f"transport {transport}: {why}", None, "image.transport"),
+    )
+
+
+BY_TARGET = "set image.transport: auto, which chooses by target"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "target", "severity", "message"),
+    ("wanted", "target", "severity", "message", "remedy"),
     [
-        ("efa", "vertex", "error", "efa works on sagemaker, not on vertex"),
-        ("fast-socket", "sagemaker", "error", "fast-socket works on vertex, not on sagemaker"),
+        ("efa", "vertex", "error", "efa works on sagemaker, not on vertex", BY_TARGET),
+        (
+            *("fast-socket", "sagemaker", "error"),
+            *("fast-socket works on vertex, not on sagemaker", BY_TARGET),
+        ),
         (
             "efa",
             "compose",
             "note",
             "target compose builds without efa, which works only on sagemaker",
+            None,
         ),
     ],
 )
 def test_a_transport_of_another_target(
-    job: ReadJob, wanted: str, target: str, severity: str, message: str
+    job: ReadJob, wanted: str, target: str, severity: str, message: str, remedy: str | None
 ) -> None:
     choice = choose_transport(job(f"base: base\n  transport: {wanted}", TWO), target)
     assert choice.transport == "none"
     [finding] = choice.findings
-    assert (finding.severity, finding.message) == (severity, message)
-    assert finding.path == "image.transport"
+    assert (finding.severity, finding.message, finding.remedy, finding.path) == (
+        *(severity, message, remedy, "image.transport"),
+    )
 
 
 def test_a_transport_where_it_works_needs_no_words(job: ReadJob) -> None:
@@ -115,13 +126,17 @@ def test_what_is_installed_on_arm(
 
 def test_a_transport_that_could_not_be_proven_is_refused(job: ReadJob) -> None:
     foreign = ["run.launcher=none", "run.command=[x]", "run.script=null"]
-    [finding] = choose_transport(
-        job("base: base\n  transport: efa", *foreign), "sagemaker"
-    ).findings
-    assert finding.severity == "error"
-    assert finding.message == (
-        "launcher none leaves rsctl out of the image, so efa cannot be verified"
-    )
+    made = job("base: base\n  transport: efa", *foreign)
+    assert choose_transport(made, "sagemaker").findings == [
+        error(
+            "unsupported",
+            "launcher none leaves rsctl out of the image, so efa cannot be verified",
+            "use launcher once or torchrun, or an image.uri that contains the transport",
+            "image.transport",
+        )
+    ]
+    made = job("base: base\n  transport: none", *foreign)
+    assert choose_transport(made, "sagemaker") == ("none", [])
 
 
 def test_an_image_that_is_used_as_it_is_gets_nothing(job: ReadJob) -> None:

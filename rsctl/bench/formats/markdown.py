@@ -11,6 +11,7 @@ from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
+from rsctl.findings import counted
 from rsctl.runs.stream.sanitize import sanitize_document
 
 _SIGNS = {
@@ -57,14 +58,14 @@ def gate_within(gate: Gate, room: int) -> str:
 def gate_markdown(gate: Gate, most: int | None = None) -> str:
     """The gate, its checks the worst first, `most` of them at most."""
     checks = gate.worst_first
-    shown = checks if most is None else checks[:most]
+    shown = checks[:most]
     parts = [_heading(gate)]
     if gate.refused:
         parts.append(_differences("The baseline was measured under other conditions", gate.refused))
     parts.append(_table(_GATE_HEAD, [_gate_row(check) for check in shown]))
     if len(shown) < len(checks):
-        left = len(checks) - len(shown)
-        parts.append(f"\nThis text is cut: {left} more checks are not shown.\n")
+        left = counted(len(checks) - len(shown), "more check is", "more checks are")
+        parts.append(f"\nThis text is cut: {left} not shown.\n")
     if gate.outdated:
         parts.append(
             _differences("Better than the baseline by more than it may be worse", gate.outdated)

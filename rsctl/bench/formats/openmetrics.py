@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rsctl.bench.results import Results, Series
 from rsctl.bench.samples import quantile
+from rsctl.job.matrix import format_value
 from rsctl.runs.stream.sanitize import escape_control
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
@@ -55,9 +56,8 @@ def _labels(series: Series) -> str:
     """The cell; keys that differ only in what a label's name cannot have are joined."""
     labels: dict[str, str] = {}
     for key, value in series.cell.items():
-        name = _NOT_IN_NAMES.sub("_", key)
-        name = f"_{name}" if name[:1].isdigit() else name
-        labels[name] = f"{labels[name]},{value}" if name in labels else str(value)
+        name, text = _NOT_IN_NAMES.sub("_", key), format_value(value)
+        labels[name] = f"{labels[name]},{text}" if name in labels else text
     return labels_text(labels)
 
 

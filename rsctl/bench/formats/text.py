@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rsctl.bench.checks import MetricCheck
+from rsctl.findings import counted
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_text
 
@@ -65,9 +66,8 @@ def _effect(check: MetricCheck) -> str:
         return ""
     p = f", p {format_p(check)}" if format_p(check) else ""
     allowed = format_amount(check, check.floor, signed=False)
-    runs = (
-        f"{check.runs[0]}+{check.runs[1]} runs" if check.pairs is None else f"{check.pairs} pairs"
-    )
+    runs = "{}+{} runs".format(*check.runs)
+    runs = runs if check.pairs is None else counted(check.pairs, "pair")
     return f"{format_effect(check)}{p}, {allowed} allowed, {runs}"
 
 

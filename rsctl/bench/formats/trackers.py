@@ -13,6 +13,7 @@ import msgspec
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.samples import quantile
 from rsctl.bench.stats import LEVEL, mean, stdev, student_t
+from rsctl.findings import counted
 from rsctl.runs.stream.formatting import distinct_name
 from rsctl.runs.stream.sanitize import sanitize_document
 
@@ -31,7 +32,8 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
             "unit": sanitize_document(s.unit or ""),
             "value": quantile(s.known, 0.5),
             **({"range": f"± {stdev(s.known):.4g}"} if s.known[1:] else {}),
-            "extra": f"{len(s.known)} runs of {sanitize_document(results.label)}: {_list(s.known)}",
+            "extra": f"{counted(len(s.known), 'run')} of {sanitize_document(results.label)}: "
+            + ", ".join(f"{value:.6g}" for value in s.known),
         }
         for s in _wanted(results, names)
         if s.goal == goal
@@ -73,7 +75,3 @@ def _wanted(results: Results, names: Sequence[str]) -> Iterator[Series]:
 
 def _measure(series: Series) -> str:
     return distinct_name(series.name, sanitize_document(series.name), _LONGEST_MEASURE)
-
-
-def _list(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.6g}" for value in values)

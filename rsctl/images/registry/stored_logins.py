@@ -19,7 +19,6 @@ from rsctl.user_folders import docker_folder, home_folder
 _HUB_KEY = "https://index.docker.io/v1/"
 _HELPER = re.compile("[A-Za-z0-9._-]+")
 _HELPER_SECONDS = 60
-_LARGEST = 1 << 20
 
 
 def stored_login(repository: ImageRepository) -> Login | None:
@@ -46,8 +45,7 @@ def _configurations() -> Iterator[dict[str, Any]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            return _decoded(file.read(_LARGEST))
+        return _decoded(path.read_bytes())
     except OSError:
         return {}
 
@@ -84,7 +82,7 @@ def _from_helper(config: dict[str, Any], repository: ImageRepository) -> Login |
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    answer = _decoded(done.stdout[:_LARGEST])
+    answer = _decoded(done.stdout)
     return _login(repository, answer.get("Username"), answer.get("Secret"))
 
 

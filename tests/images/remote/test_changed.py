@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError
 from rsctl.images.recipe import make_recipe
+from rsctl.images.remote.archive import pack_context
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
 
@@ -38,3 +41,17 @@ def test_codebuild_gets_nothing(
         code_build().build(recipe, screen)
     assert_changed(caught.value)
     assert (aws.builds(), aws.objects.names("staging")) == ([], [])
+
+
+def test_a_disk_without_space_for_the_upload(
+    job: ReadJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(job(IMAGE), "vertex")
+    monkeypatch.setattr("tempfile.TemporaryFile", partial(open, "/dev/full", "r+b", 1 << 20))
+    with pytest.raises(RsctlError) as caught, pack_context(recipe):
+        pass
+    [finding] = caught.value.findings
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert (finding.code, finding.remedy) == ("context", "free disk space there")
+    assert finding.message.startswith(f"cannot pack the build's files in {gettempdir()}: ")
+    assert finding.message.endswith("No space left on device")
