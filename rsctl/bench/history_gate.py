@@ -13,8 +13,9 @@ from rsctl.bench.checks import MetricCheck
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.forecast import Forecast
 from rsctl.bench.gate import Gate, check_key, evaluate, exit_code
+from rsctl.bench.history import short_commit
 from rsctl.bench.history_series import CommitPoint, HistorySeries
-from rsctl.bench.results import CellRuns, Results, Series, cell_label
+from rsctl.bench.results import CellRuns, Results, Series, cell_label, describe_cell
 from rsctl.bench.stats import stdev, student_t
 from rsctl.bench.steps import middle
 from rsctl.bench.verdict import ALPHA, Floor, Verdict, worst
@@ -100,10 +101,8 @@ def history_baseline(
     definitions: dict[str, dict[str, Any]] = {}
     results = Results(label=label, kind="baseline")
     thresholds: dict[tuple[str, str], Threshold] = {}
-    longest = 0
     for one in chosen:
         window = one.window(most)
-        longest = max(longest, len(window))
         key = cell_label(one.cell)
         fixed.setdefault(key, CellPrint(one.cell, one.fixed))
         definitions.setdefault(one.metric, one.definition)
@@ -122,8 +121,23 @@ def history_baseline(
             thresholds[one.metric, key] = threshold
     results.cells = [CellRuns(cell=entry.cell) for entry in fixed.values()]
     results.fingerprint.cells, results.fingerprint.metrics = list(fixed.values()), definitions
-    results.label = f"{label}, last {longest} commits" if longest > 1 else f"{label}, last commit"
+    results.label = f"{label}, {_extent(chosen, most)}"
     return HistoryBaseline(results, thresholds)
+
+
+def _extent(chosen: Sequence[HistorySeries], most: int) -> str:
+    """The commits of a baseline, by the job's own metrics, and the step for the worse that they
+    begin at: a gate that passes after it says nothing about the commits before.
+    """
+    own = [one for one in chosen if not one.metric.startswith("run.")] or chosen
+    longest = max(len(one.window(most)) for one in own)
+    text = f"last {longest} commits" if longest > 1 else "last commit"
+    for one in own:
+        step = one.steps[-1] if one.steps else None
+        if step and step.is_worse and step.commit == one.window(most)[0].commit:
+            what = f"{describe_cell(one.cell, one.metric)} became worse ({step.size_text})"
+            return f"{text}, since {short_commit(step.commit)}, where {what}"
+    return text
 
 
 def floors_of(baseline: HistoryBaseline) -> dict[str, Floor]:

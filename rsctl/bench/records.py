@@ -368,4 +368,7 @@ def _not_found(reference: str, matches: list[BenchRecord]) -> Finding:
         )
     if reference == "@last":
         return error("bench", "there are no benches yet", "start one: rsctl bench run JOB")
+    if os.path.isfile(reference):
+        remedy = f"start one: rsctl bench run {shlex.quote(reference)}"
+        return error("bench", f"{reference} has no bench yet", remedy)
     return error("bench", f"there is no bench {reference!r}", "see `rsctl bench list`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rsctl.api import Bench, CellStatistic, CellSummary, JobState, format_cell
+from rsctl.cli.views.table import write_table
 from rsctl.runs.stream.formatting import format_number
 
 _COLUMNS = 4
@@ -16,18 +17,14 @@ def state_of(bench: Bench) -> str:
     return "incomplete"
 
 
-def table(bench: Bench, cells: list[CellSummary]) -> list[str]:
-    """A row for each cell: its values, the number of successful runs, its metrics."""
+def print_table(bench: Bench, cells: list[CellSummary]) -> None:
+    """Print a row for each cell: its values, the number of successful runs, its metrics."""
     names = metric_names(cells)
     rows = [["CELL", "RUNS", *map(str.upper, names)]]
     for index, cell in enumerate(cells):
         statistics = [format_statistic(cell.metrics.get(name)) for name in names]
         rows.append([format_cell(cell.values), _runs(bench, index), *statistics])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    write_table(rows)
 
 
 def metric_names(cells: list[CellSummary]) -> list[str]:

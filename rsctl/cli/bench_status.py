@@ -10,7 +10,7 @@ import typer
 from rsctl import api
 from rsctl.api import Bench, JobState, format_trial
 from rsctl.cli import options
-from rsctl.cli.bench_common import state_of, table
+from rsctl.cli.bench_common import print_table, state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode
@@ -39,7 +39,10 @@ def _print(bench: Bench, output: str) -> None:
     if output == "json":
         print_json({**bench.to_dict(), "cells": msgspec.to_builtins(cells)})
     else:
-        typer.echo(sanitize("\n".join([*_head(bench), *table(bench, cells), *_failures(bench)])))
+        typer.echo("\n".join(_head(bench)))
+        print_table(bench, cells)
+        for failure in _failures(bench):
+            typer.echo(sanitize(failure))
     sys.stdout.flush()
 
 

@@ -29,7 +29,9 @@ def command(
     browser: Annotated[
         bool,
         typer.Option(
-            "--browser/--no-browser", help="Open the page in a browser. Default: only on a desktop."
+            "--browser/--no-browser",
+            show_default=False,
+            help="Open the page in a browser. Default: only on a desktop.",
         ),
     ] = True,
     output: options.Output = "text",

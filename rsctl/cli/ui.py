@@ -37,7 +37,9 @@ def command(
     browser: Annotated[
         bool,
         typer.Option(
-            "--open/--no-open", help="Open the page in a browser. Default: only on a desktop."
+            "--open/--no-open",
+            show_default=False,
+            help="Open the page in a browser. Default: only on a desktop.",
         ),
     ] = True,
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.forecast import forecast
 from rsctl.bench.gate import evaluate
-from rsctl.bench.history import HistoryRecord
+from rsctl.bench.history import HistoryRecord, short_commit
 from rsctl.bench.history_gate import (
     HistoryBaseline,
     floors_of,
@@ -69,10 +69,21 @@ def test_the_window_is_the_last_commits() -> None:
 
 
 def test_the_window_begins_at_the_last_step() -> None:
-    found = window([*steady(15), *steady(10, level=0.8, first=15)])
-    assert found.results.label == "h.jsonl, last 10 commits"
-    [series] = found.results.series
+    """The label says so where the step was for the worse: nobody may have mended it."""
+    records = [*steady(15), *steady(10, level=0.8, first=15)]
+    for each in records:  # each metric has a window of its own
+        [cell] = each.cells
+        [own] = cell.metrics
+        cell.metrics.append(msgspec.structs.replace(own, name="run.time", values=[9.0]))
+    found = window(records)
+    commit = short_commit(records[15].commit)
+    what = "throughput (workers.count=2) became worse (-20 %)"
+    assert found.results.label == f"h.jsonl, last 10 commits, since {commit}, where {what}"
+    [series, _] = found.results.series
     assert max(series.known) < 90
+    assert window(records, most=9).results.label == "h.jsonl, last 9 commits"
+    better = window([*steady(15), *steady(10, level=1.2, first=15)])
+    assert better.results.label == "h.jsonl, last 10 commits"
 
 
 def test_one_commit_is_a_window_without_a_threshold() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.records import Benches, BenchRecord, Trial, new_bench_id
-from rsctl.findings import ExitCode, JobState, RsctlError
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import now
 
@@ -106,8 +106,13 @@ def test_a_job_file_names_its_latest_bench(
     assert benches.find("./a.yaml") == benches.find(str(tmp_path / "a.yaml")) == last
     benches.claim(first)
     assert benches.find("a.yaml").bench == first.bench
-    with pytest.raises(RsctlError, match="there is no bench"):
+    with pytest.raises(RsctlError) as none_yet:
         benches.find("c.yaml")
+    assert none_yet.value.findings == (
+        error("bench", "c.yaml has no bench yet", "start one: rsctl bench run c.yaml"),
+    )
+    with pytest.raises(RsctlError, match="there is no bench"):
+        benches.find("d.yaml")
     with pytest.raises(RsctlError, match="matches several"):
         benches.find("sweep")
 

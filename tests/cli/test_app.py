@@ -49,6 +49,13 @@ def test_the_help_of_a_command_is_what_the_reference_shows(
     assert (done.code, done.out, done.err) == (0, f"{HELP[command]}\n", "")
 
 
+@pytest.mark.parametrize("command", HELP)
+def test_an_option_has_one_default(command: str) -> None:
+    """A sentence explains a default that depends on the machine; a second one contradicts it."""
+    options = re.split(r"\n  (?=-)", HELP[command])
+    assert not [text for text in options if "Default: " in text and "[default: " in text]
+
+
 def test_every_command_is_in_the_reference() -> None:
     assert set(COMMANDS) <= {command.split()[0] for command in HELP}
 

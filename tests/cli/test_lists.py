@@ -301,6 +301,12 @@ def test_the_status_of_a_bench(rsctl: Cli) -> None:
     )
 
 
+def test_a_bench_in_a_narrow_terminal(rsctl: Cli) -> None:
+    bench()
+    shown = rsctl.terminal("bench", "status", "b-1", COLUMNS="16", NO_COLOR="1").out
+    assert "CELL\n    RUNS\nn=1\n    1/2, 1 failed\n" in shown.replace("\r\n", "\n")
+
+
 def test_the_status_of_a_bench_that_no_process_runs(rsctl: Cli) -> None:
     bench(JobState.RUNNING, rehearsed=True, file=str(Path("job.yaml").resolve()))
     lines = rsctl("bench", "status", "b-1").out.splitlines()

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import typer
-
 from rsctl.api import (
     Bench,
     BenchRecord,
@@ -19,14 +17,13 @@ from rsctl.api import (
     Trial,
     format_cell,
 )
-from rsctl.cli.bench_common import table
+from rsctl.cli.bench_common import print_table
 from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.cli.views.build import make_build_view
 from rsctl.cli.views.run_text import failure_block, state_in_color
 from rsctl.findings import ExitCode, Finding, JobState
 from rsctl.runs.stream.events import Event, FindingEvent, seconds_between
 from rsctl.runs.stream.formatting import format_duration, format_number
-from rsctl.runs.stream.sanitize import sanitize
 
 _MAX_METRICS = 4
 
@@ -88,7 +85,7 @@ class PlainBenchView(NullObserver):
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         """Print the table of all cells, and the command that prints it again."""
-        print_table(bench)
+        print_table(bench, bench.summary())
         for line in closing(bench, exit_code):
             self.print_message(line)
 
@@ -160,8 +157,3 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
     if exit_code:
         return [f"run the missing and failed runs again: {bench.record.command()}"]
     return [f"show it again: rsctl bench status {bench.id}"]
-
-
-def print_table(bench: Bench) -> None:
-    """Print the table of all cells on stdout."""
-    typer.echo(sanitize("\n".join(table(bench, bench.summary()))))

@@ -119,7 +119,7 @@ def _last_tick(last: int, ticks: int) -> float:
     step = next(
         factor * 10**power
         for power in count()
-        for factor in (1, 2, 5)
+        for factor in (1, 2, 3, 4, 5, 6, 8)
         if factor * 10**power * ticks > last
     )
     return float(step * ticks)

@@ -36,7 +36,7 @@ def write_table(
     for nth, row in enumerate(zip(*columns, strict=True)):
         line, used = "", 0
         for column, cell, width, start in zip(columns, row, widths, starts, strict=True):
-            if start < used:
+            if used and start < used + _GAP:
                 typer.echo(line.rstrip())
                 line, used = "", 0
             line += " " * (start - used)

@@ -29,8 +29,9 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         yield warning("metric-value", message, remedy, f"metrics.{pattern.name}.regex")
     if pattern.cut is not None:
         read, whole = pattern.cut
-        if whole.startswith(read):
-            separator = whole[len(read)]
+        is_begin = whole.startswith(read)
+        separator = whole[len(read) if is_begin else -len(read) - 1]
+        if is_begin or separator not in "0123456789.-":
             group = _GROUPED % ("," if separator == "." else separator)
             remedy = f"let its group match the whole number, such as {group}"
         elif whole.startswith("-"):

@@ -22,7 +22,9 @@ _MORE = re.compile(
 )
 _MORE_OF_STEP = re.compile(r"([,_'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?![\w,]|\.[0-9])")
 _BEFORE = re.compile(r"[0-9][0-9.]*\Z")
-_IN_NUMBERS = frozenset("0123456789.-")
+_GROUPS_BEFORE = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}([,_'\u2019\u00a0\u202f])(?:[0-9]{3}\1)*\Z")
+_LAST_GROUP = re.compile(r"[0-9]{3}(?![0-9])")
+_IN_NUMBERS = frozenset("0123456789.-,_'\u2019\u00a0\u202f")
 _SIGN = re.compile(r"(?:\A|[^\w)\]-])-\Z")
 _UNIT = re.compile(r"( ?)([A-Za-z\u00b5\u03bc%][A-Za-z\u00b5\u03bc%/]*)(?![\w=:])")
 _SCALE = re.compile(r"[num\u00b5\u03bckKMGTP]?(?:i?[bB]|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%")
@@ -55,7 +57,7 @@ class Pattern:
     lines, which it reads while `reads_rest`.
 
     An exponent right after the number belongs to it: `([0-9.]+)` reads all of 6.3e-05. `cut` is the
-    first number of which the regex reads a part, such as 1 of 1,234.5 or 2 of -2, and the whole
+    first number of which the regex reads a part, such as 1 or 234.5 of 1,234.5, and the whole
     one. `no_number` is the first matched text that is not a number. `missed` is the first NaN or
     infinity in the place of the number that the regex does not match, and `negative` the first
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
@@ -145,7 +147,7 @@ class Pattern:
             value, end = float(read + exponent[0]), exponent.end()
         elif end == match.end() and (more := _MORE.match(text, end)):
             self.cut = self.cut or (read, read + more[0])
-        self._look_before(text, start, read)
+        self._look_before(text, match.start(), start, read)
         self._compare_unit(text, text[start:end].strip(), end)
         self._compare_name(text, start)
         return value
@@ -156,7 +158,7 @@ class Pattern:
         if read is None:
             return None
         start, end = match.span("step")
-        self._look_before(text, start, read)
+        self._look_before(text, match.start(), start, read)
         if _DECIMAL.fullmatch(read):
             if exponent := _EXPONENT.match(text, end):
                 return _in_text(read + exponent[0])
@@ -165,15 +167,20 @@ class Pattern:
                 self.cut = self.cut or (read, read + more[0])
         return _in_text(read)
 
-    def _look_before(self, text: str, start: int, read: str) -> None:
-        """Remember a number that the regex begins in the middle of, as after a greedy `.*`."""
+    def _look_before(self, text: str, begin: int, start: int, read: str) -> None:
+        """Remember a number that the regex begins in the middle of, as after a greedy `.*`.
+
+        `begin` is where its match begins: thousands before a number are text that it leaves out.
+        """
         if self.cut is not None or text[start - 1 : start] not in _IN_NUMBERS:
             return
         whole = text[max(0, start - _LONGEST_NAME) : start]
         if not self._takes_sign and _SIGN.search(whole[-2:]):
             self.cut = read, f"-{read}"
-        elif read[:1].isdigit() and (before := _BEFORE.search(whole)):
-            self.cut = read, before[0] + read
+        elif read[:1].isdigit():
+            is_group = begin == start and _LAST_GROUP.match(read)
+            if before := _BEFORE.search(whole) or (is_group and _GROUPS_BEFORE.search(whole)):
+                self.cut = read, before[0] + read
 
     def _compare_unit(self, text: str, read: str, end: int) -> None:
         """Remember the first unit, and a value that has another one."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from rsctl.bench.decision import Decision
 from rsctl.bench.differences import Difference
 from rsctl.bench.gate import Gate
+from rsctl.bench.verdict import Verdict
 from rsctl.results.report.build import make_report
 from rsctl.results.report.gate_section import add_gate
 from rsctl.results.report.page import Page
 from rsctl.runs.store import Store
 from tests.bench.test_formats import gate_of
+from tests.kit.browser import needs_browser
+from tests.kit.live_browser import browser
 
 
 def texts(gate: Gate) -> list[str]:
@@ -47,6 +51,21 @@ def test_each_check_has_a_row_and_the_worst_comes_first() -> None:
         *("confirmed by", "no further runs", "decided", "2026-01-31 12:00:00 UTC"),
         *rows,
     ]
+
+
+@needs_browser
+def test_a_reason_is_beside_its_check_on_a_desktop(tmp_path: Path) -> None:
+    """The table of a job with a matrix was wider than its page, and cut the reasons."""
+    gate, _ = gate_of({"a": 1.0})
+    reason = "exceeds the allowed regression, but 3+3 runs may differ this much by chance"
+    check = replace(gate.checks[0], verdict=Verdict.INCONCLUSIVE, unit="samples/s", reason=reason)
+    page = make_report(Store(), [], {}, gate=replace(gate, checks=[check])).html
+    (tmp_path / "r.html").write_text(page)
+    with browser(tmp_path / "profile") as tab:
+        tab.look(1280)
+        tab.open((tmp_path / "r.html").as_uri())
+        table = "document.querySelector('.scroll:has(.long)')"
+        assert tab.until(f"{table}?.clientWidth") >= tab.value(f"{table}.scrollWidth")
 
 
 def test_the_report_of_a_gate_that_has_refused_to_run_is_about_the_gate() -> None:

@@ -385,6 +385,17 @@ def test_an_exponent_belongs_to_its_number(text: str, value: float) -> None:
         (r"rate=.*?\.([0-9.]+)", "rate=v.2", None),
         (r".*(?P<step>\d+) rate=(?P<value>\S+)", "step 12 rate=1", "reads 2 where the log has 12"),
         (r"rate=a-(?:b|c)?([0-9.]+)", "rate=a-2", None),
+        (r"([0-9.]+)/s", "2,088,992/s", "reads 992 where the log has 2,088,992"),
+        (r"([0-9.]+)/s", "up: 1'234.5/s", "reads 234.5 where the log has 1'234.5"),
+        (
+            r"(?P<step>\d+) steps, (?P<value>\S+)",
+            "1,000 steps, 2",
+            "reads 000 where the log has 1,000",
+        ),
+        (r"([0-9.]+)/s", "x,100/s", None),
+        (r"([0-9.]+)/s", "12,1000/s", None),
+        (r"([0-9.]+)/s", "1.5,100/s", None),
+        (r"([0-9.]+)/s", "1000,100/s", None),
         (r"rate=(\d+)", "rate=1'234.5", "reads 1 where the log has 1'234.5"),
         (r"rate=(\d+)", "rate=1\u202f234", "reads 1 where the log has 1\u202f234"),
         (r"rate='(\d+)", "rate='1' '234'", None),
@@ -529,14 +540,15 @@ def test_separators_of_thousands_are_read(text: str, value: float) -> None:
     assert read(text, tps="tps: " + remedy.rpartition(" ")[2]) == [("tps", value, None)]
 
 
+@pytest.mark.parametrize("regex", ["tps: {}", "{}/s"])
 @pytest.mark.parametrize("separator", ["_", "'", "\u2019", "\u00a0", "\u202f"])
-def test_other_separators_of_thousands_are_read(separator: str) -> None:
+def test_other_separators_of_thousands_are_read(separator: str, regex: str) -> None:
     """As Python, Swiss and French locales print them; by the group that the finding gives."""
-    text = f"tps: 12{separator}345{separator}678.5"
-    reader = MetricReader({"tps": MetricSpec("tps: ([0-9.]+)")})
+    text = f"tps: 12{separator}345{separator}678.5/s"
+    reader = MetricReader({"tps": MetricSpec(regex.format("([0-9.]+)"))})
     read_lines(reader, text)
     group = (reader.take_findings()[0].remedy or "").rpartition("such as ")[2]
-    assert read(text, tps=f"tps: {group}") == [("tps", 12345678.5, None)]
+    assert read(text, tps=regex.format(group)) == [("tps", 12345678.5, None)]
 
 
 @pytest.mark.parametrize("text", ["0,123", "12,34", "1,2345", "1,234.5,678"])
