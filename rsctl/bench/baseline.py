@@ -171,7 +171,7 @@ def _incomplete(results: Results, name: str, cell: Cell, reasons: Sequence[str])
     of = f" of {cell_label(cell)}" if cell else ""
     why = f": {'; '.join(reasons[:3])}" if reasons else ""
     message = f"{results.label} has no data for {name}{of}{why}"
-    remedy = "run the missing runs, then write the baseline"
+    remedy = "run the missing runs, or measure again with --new, then write the baseline"
     return RsctlError(ExitCode.INCONCLUSIVE, error("baseline", message, remedy))
 
 

@@ -17,7 +17,7 @@ from operator import or_
 from random import Random
 from typing import NamedTuple
 
-from rsctl.bench.scores import all_scores
+from rsctl.bench.scores import ROUNDING, all_scores
 from rsctl.bench.sides import Sides
 
 DRAWS = 20_000
@@ -110,7 +110,7 @@ def _scored(blocks: Sequence[Sides]) -> tuple[list[_Scored], list[int]]:
         spread = math.sqrt(
             math.fsum(_variance(v, len(b.candidate)) for v, b in zip(centred, blocks, strict=True))
         )
-        if spread <= 1e-12 * max(map(abs, values)):
+        if spread <= ROUNDING * max(map(abs, values)):
             continue
         for block, of_block in zip(found, centred, strict=True):
             block.scores.append([round(value / spread * _UNIT) for value in of_block])

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 
 from rsctl.bench.fingerprint import Cell
 from rsctl.bench.results import Results
-from rsctl.bench.stats import Fresh, detectable, excludable, noise, smallest_p
+from rsctl.bench.stats import Fresh, detectable, excludable, noise, pooled_spread, smallest_p
 from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
 from rsctl.findings import counted
 from rsctl.runs.stream.formatting import format_duration, format_number
@@ -21,11 +21,11 @@ _MOST_RUNS = 1000
 class Forecast(NamedTuple):
     """The regressions that a number of runs of a metric can detect.
 
-    `runs` are the numbers of runs of baseline and candidate in a cell, `noise` the relative
-    standard deviation of a run by the baseline. `detectable` is the true regression that is found
-    in 80 % of cases, `passes` the least floor at which an unchanged program passes in 80 %; None if
-    not known. `least` is how often a cell must be run, the `confirm` runs of a confirmation
-    included, to show anything at all.
+    `runs` are the numbers of runs of baseline and candidate in a cell, `noise` the standard
+    deviation of a run by the baseline, in the unit of `floor`. `detectable` is the true regression
+    that is found in 80 % of cases, `passes` the least floor at which an unchanged program passes in
+    80 %; None if not known. `least` is how often a cell must be run, the `confirm` runs of a
+    confirmation included, to show anything at all.
     """
 
     metric: str
@@ -63,14 +63,15 @@ def format_detectable(
             f"{runs}, {floor} allowed; the noise is unknown, and so is the smallest "
             "regression that they detect"
         )
-    text = (
-        f"{runs}, noise {100 * noise:.2g} %: they detect a regression of "
-        f"{100 * detectable:.2g} % in 80 % of cases"
+    spread, found, least = (
+        f"{100 * value:.2g} %" if floor.is_relative else f"{value:.2g}"
+        for value in (noise, detectable, passes)
     )
+    text = f"{runs}, noise {spread}: they detect a regression of {found} in 80 % of cases"
     if passes > floor.amount:
         text += (
             f"; {floor} is smaller than this noise requires: increase the number of "
-            f"runs, or allow {100 * passes:.2g} %"
+            f"runs, or allow {least}"
         )
     return text
 
@@ -121,7 +122,7 @@ def _of_metric(
     series = [one for one in found if one is not None and one.known]
     before = min((len(s.known) for s in series), default=0)
     groups = [group for one in series for group in one.groups]
-    spread = noise(groups) if floor.is_relative else None
+    spread = noise(groups) if floor.is_relative else pooled_spread(groups)
     runs = (before, repeat)
     smallest = smallest_p((before or repeat, repeat))
     share = shares(*checks, smallest, alpha)[0] or alpha / checks[0]
@@ -130,16 +131,15 @@ def _of_metric(
     if fresh:
         all_runs = smallest_p((before or repeat, repeat + confirm))
         level = shares(*checks, all_runs, alpha * CONFIRMED)[0] or alpha * CONFIRMED / checks[0]
-    is_comparable = spread is not None and before > 0
     return Forecast(
         metric=name,
         runs=runs,
         floor=floor,
         noise=spread,
         detectable=detectable(spread, runs, floor.amount, level, fresh)
-        if is_comparable and spread
+        if spread is not None and before
         else None,
-        passes=excludable(spread, runs, share) if is_comparable and spread else None,
+        passes=excludable(spread, runs, share) if spread is not None and before else None,
         least=least_runs(
             checks,
             alpha * CONFIRMED if confirm else alpha,

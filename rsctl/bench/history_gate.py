@@ -52,11 +52,11 @@ class Threshold(NamedTuple):
         size = self.level if is_relative else 1.0
         return student_t(1 - alpha, self.commits - 1) * self.deviation / size
 
-    def detectable(self, floor: float, alpha: float) -> float:
-        """The relative regression of a commit that is beyond floor and limit in 80 % of cases."""
-        return max(floor, self.limit(alpha, is_relative=True)) + _OF_POWER * (
-            self.deviation / self.level
-        )
+    def detectable(self, floor: Floor, alpha: float) -> float:
+        """The regression of a commit that is beyond floor and limit in 80 % of cases."""
+        size = self.level if floor.is_relative else 1.0
+        limit = self.limit(alpha, floor.is_relative)
+        return max(floor.amount, limit) + _OF_POWER * self.deviation / size
 
 
 class HistoryBaseline(NamedTuple):
@@ -166,7 +166,7 @@ def with_limits(
         if known.detectable is None or not mine:
             return known
         share = alpha / max(1, checks)
-        least = max(each.detectable(known.floor.amount, share) for each in mine)
+        least = max(each.detectable(known.floor, share) for each in mine)
         return known._replace(detectable=max(known.detectable, least))
 
     return [limited(each) for each in forecasts]

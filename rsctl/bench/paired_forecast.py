@@ -22,10 +22,10 @@ from rsctl.targets.base import Submission
 class PairedForecast(NamedTuple):
     """The regressions that a number of pairs of a metric can detect in a cell.
 
-    `noise` is the relative standard deviation of a run within its block by an earlier bench,
-    `detectable` the true regression that is found in 80 % of cases, `passes` the least floor at
-    which an unchanged program passes in 80 %; None if not known. `least` is how many repetitions
-    can show anything at all, less those of a confirmation.
+    `noise` is the standard deviation of a run within its block by an earlier bench, in the unit of
+    `floor`, `detectable` the true regression that is found in 80 % of cases, `passes` the least
+    floor at which an unchanged program passes in 80 %; None if not known. `least` is how many
+    repetitions can show anything at all, less those of a confirmation.
     """
 
     metric: str
@@ -66,7 +66,7 @@ def forecast_pairs(
     least = least_runs(checks, whole, lambda number: paired.smallest_p_of(number) * again)
     found = []
     for name, floor in floors.items():
-        noise = _noise(known, name, cells) if known is not None and floor.is_relative else None
+        noise = _noise(known, name, cells, floor) if known is not None else None
         runs = (repeat, repeat)
         size = None
         if noise is not None:
@@ -121,13 +121,13 @@ def _total(sides: Sequence[Results], name: str, pairs: int) -> float | None:
     return pairs * sum(map(fmean, values)) if values and all(values) else None
 
 
-def _noise(known: PairedResults, name: str, cells: Sequence[Cell]) -> float | None:
-    found = [_noise_of_cell(known, name, cell) for cell in cells]
+def _noise(known: PairedResults, name: str, cells: Sequence[Cell], floor: Floor) -> float | None:
+    found = [_noise_of_cell(known, name, cell, floor) for cell in cells]
     spreads = [spread for spread in found if spread is not None]
     return max(spreads, default=None)
 
 
-def _noise_of_cell(known: PairedResults, name: str, cell: Cell) -> float | None:
+def _noise_of_cell(known: PairedResults, name: str, cell: Cell, floor: Floor) -> float | None:
     before, after = known.baseline.find(name, cell), known.candidate.find(name, cell)
     if before is None or after is None:
         return None
@@ -140,5 +140,5 @@ def _noise_of_cell(known: PairedResults, name: str, cell: Cell) -> float | None:
     for part in parts:
         values = paired_values(part.baseline, part.candidate, blocks)
         pairs = PairedCell(*values, [block or 0 for block in blocks[: len(values[0])]])
-        spreads.append(paired.spread([pairs], is_relative=True))
+        spreads.append(paired.spread([pairs], floor.is_relative))
     return max((spread for spread in spreads if spread is not None), default=None)

@@ -21,6 +21,9 @@ OUTLYING = 4.0
 GAP = 4.0
 """How many times the usual gap between neighbouring values sets the lowest runs apart."""
 
+ROUNDING = 1e-12
+"""The part of the largest value below which values do not differ."""
+
 _TOLERANCE = 1e-9
 _FEWEST = 4
 """Runs of the smaller side from which low runs can be left out."""
@@ -100,9 +103,9 @@ def _lowest_kept(sides: Sides) -> Iterator[float]:
 
 
 def _ranks(pool: Sequence[float]) -> list[float]:
-    """Twice the rank of each value, the mean of ranks where values are equal."""
-    ordered = sorted(pool)
-    return [float(bisect_left(ordered, v) + bisect_right(ordered, v)) for v in pool]
+    """Twice the rank of each value, the mean of ranks where values are equal but for rounding."""
+    ordered, near = sorted(pool), ROUNDING * max(map(abs, pool))
+    return [float(bisect_left(ordered, v - near) + bisect_right(ordered, v + near)) for v in pool]
 
 
 def _without_lowest(pool: Sequence[float], smaller: int) -> Iterator[list[float]]:

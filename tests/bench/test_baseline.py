@@ -79,16 +79,19 @@ def test_written_and_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["throughput", "loss"])
-def test_a_baseline_of_crashed_runs_is_refused(name: str) -> None:
+@pytest.mark.parametrize("reason", ["job-2 failed", "job-2: 1 of 40 values are not finite"])
+def test_a_baseline_of_runs_without_a_value_is_refused(name: str, reason: str) -> None:
+    """A run that has ended with NaN is not missing."""
     results = measured()
     results.series[0].values = [1.0, None]
-    results.series[0].reasons = ["job-2 failed"]
+    results.series[0].reasons = [reason]
     with pytest.raises(RsctlError) as caught:
         make_baseline(results, [name])
     assert caught.value.exit_code is ExitCode.INCONCLUSIVE
     [finding] = caught.value.findings
     assert (finding.code, finding.remedy) == (
-        *("baseline", "run the missing runs, then write the baseline"),
+        "baseline",
+        "run the missing runs, or measure again with --new, then write the baseline",
     )
 
 

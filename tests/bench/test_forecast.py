@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rsctl.bench.forecast import Forecast, forecast, format_cost
@@ -71,7 +73,26 @@ def test_runs_to_confirm_count_in() -> None:
 def test_what_is_not_known_is_said() -> None:
     unknown = "the noise is unknown, and so is the smallest regression that they detect"
     assert words([None] * 8, 8) == f"speed: 0+8 runs per cell, 5 % allowed; {unknown}"
-    assert words([100.0] * 8, 8, Floor(0.2, False)).endswith(f"0.2 allowed; {unknown}")
+    assert words([100.0], 19).endswith(f"5 % allowed; {unknown}")
+
+
+def test_runs_without_noise_detect_all_that_is_not_allowed() -> None:
+    """As integers that a program counts: their noise is known, and zero."""
+    assert words([100.0] * 8, 8) == (
+        "speed: 8+8 runs per cell, noise 0 %: they detect a regression of 5 % in 80 % of cases"
+    )
+
+
+def test_an_amount_is_in_the_unit_of_the_metric() -> None:
+    text = words([-2.0, -1.0, 0.0, 1.0, 2.0], 5, Floor(0.25, False))
+    found = re.fullmatch(
+        r"speed: 5\+5 runs per cell, noise 1\.6: they detect a regression of ([\d.]+) in 80 % of "
+        r"cases; 0\.25 is smaller than this noise requires: increase the number of runs, or allow "
+        r"([\d.]+)",
+        text,
+    )
+    assert found
+    assert 2 < float(found[1]) < 4 > float(found[2]) > 2
 
 
 def test_several_cells_share_the_errors_that_are_allowed() -> None:

@@ -169,6 +169,11 @@ def test_a_forecast_counts_with_what_commits_differ_by() -> None:
 def test_commits_limit_an_allowed_amount_too() -> None:
     noisy = [record(n, [level] * 3) for n, level in enumerate([100.0, 108.0, 93.0, 104.0, 96.0])]
     found, floors = window(noisy), {"throughput": Floor(5.0, is_relative=False)}
+    by_amount, by_part = (
+        with_limits(forecast(found.results, floor, [CELL], 3), found, checks=1)[0].detectable or 0
+        for floor in (floors, FLOORS)
+    )
+    assert by_amount == pytest.approx(100 * by_part)
     for level, verdict in ((91.0, Verdict.INCONCLUSIVE), (70.0, Verdict.REGRESSED)):
         gate = evaluate(found.results, candidate([level + n / 10 for n in range(5)]), floors)
         assert gate.verdict is Verdict.REGRESSED

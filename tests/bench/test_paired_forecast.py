@@ -105,6 +105,11 @@ def test_the_noise_is_that_within_blocks() -> None:
     assert strict.in_words().endswith(
         "1 % is smaller than this noise requires: increase the number of runs, or allow 2.5 %"
     )
+    [amount] = forecast_pairs(known(), {"speed": Floor(5.0, is_relative=False)}, [{}], 5)
+    assert amount.in_words() == (
+        "speed: 5 pairs of runs per cell, noise 1.4: they detect a regression of 5.8 in 80 % of "
+        "cases"
+    )
 
 
 def plan(tmp_path: Path, **more: object) -> PairedPlan:

@@ -91,6 +91,17 @@ def test_equal_runs_show_nothing() -> None:
     assert p_lower(Sides([0.1] * 5, [0.1] * 5)) == 1.0
 
 
+@pytest.mark.parametrize("size", [1.0, 1e300, 1e-300])
+def test_rounding_shows_nothing(size: float) -> None:
+    """Values that differ by what a float can hold."""
+    one, other = [(0.1 + 0.2) * size] * 5, [0.3 * size] * 5
+    assert one != other
+    assert p_lower(Sides(one, other)) == p_lower(Sides(other, one)) == 1.0
+    noisy = Sides([*one, 0.4 * size], [*other, 0.4 * size])
+    assert p_lower(noisy) > 0.7  # the outlier is of either side
+    assert p_lower(Sides([1.0] * 5, [1 - 1e-11] * 5)) == 1 / 252
+
+
 def test_zeros_show_nothing() -> None:
     zeros = CellSides([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
     assert p_lower(combine([zeros], by_both)) == p_lower(combine([zeros] * 2, by_both)) == 1.0

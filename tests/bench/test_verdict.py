@@ -136,6 +136,17 @@ def test_a_program_that_is_no_worse_than_the_floor_is_not_beyond_it(
     assert evidence(4.0).p < 0.01
 
 
+@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize("size", [1.5, 7.0, 20.0, 0.3, 1e300, -7.0])
+def test_a_regression_of_the_floor_itself_is_neither(goal: str, size: float) -> None:
+    """Without noise, rounding must not decide."""
+    worse = 0.95 if (goal == "max") is (size > 0) else 1.05
+    after = float(f"{size * worse:.6g}")  # as a program prints it
+    cell = CellSides(*(oriented([value] * 5, goal) for value in (size, after)))
+    evidence = weigh([cell], Floor(0.05))
+    assert decide(evidence, evidence.p, Floor(0.05)) is Verdict.INCONCLUSIVE
+
+
 FAST = [100.0, 101.0, 99.0, 100.5, 99.5]
 TWO_SLOW = [100.2, 33.0, 101.1, 34.0, 99.3]
 ONE_SLOW = [100.2, 33.0, 101.1, 100.1, 99.3]

@@ -31,7 +31,9 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         read, whole = pattern.cut
         is_begin = whole.startswith(read)
         separator = whole[len(read) if is_begin else -len(read) - 1]
-        if is_begin or separator not in "0123456789.-":
+        if whole.startswith(f"{read}:"):
+            remedy = f"print a duration as a number of seconds: {EXAMPLE}"
+        elif is_begin or separator not in "0123456789.-":
             group = _GROUPED % ("," if separator == "." else separator)
             remedy = f"let its group match the whole number, such as {group}"
         elif whole.startswith("-"):
@@ -41,6 +43,11 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         yield _value(
             pattern, f": its regex reads {read} where the log has {whole[:_LONGEST]}", remedy
         )
+    if pattern.fraction is not None:
+        shown, counted = pattern.fraction[:_LONGEST], int(float(pattern.fraction))
+        why = f": its step {shown} is not a whole number, and counts as {counted}"
+        remedy = "let the group `step` match a whole number, or remove it"
+        yield _value(pattern, why, remedy)
     if pattern.units is not None:
         one, other = (text[:_LONGEST] for text in pattern.units)
         why = f" has values in different units, which are read as plain numbers: {one}, {other}"

@@ -19,6 +19,7 @@ _MORE = re.compile(
     r"\.[0-9]+|(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
     r"|([_'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?!\w)(?:\.[0-9]+)?"
     r"|(?<=[=: ]0),[0-9]+(?![\w,])"  # a decimal comma
+    r"|(?::[0-5][0-9]){1,2}(?:\.[0-9]+)?(?![\w:])"  # a duration
 )
 _MORE_OF_STEP = re.compile(r"([,_'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?![\w,]|\.[0-9])")
 _BEFORE = re.compile(r"[0-9][0-9.]*\Z")
@@ -28,8 +29,10 @@ _IN_NUMBERS = frozenset("0123456789.-,_'\u2019\u00a0\u202f")
 _SIGN = re.compile(r"(?:\A|[^\w)\]-])-\Z")
 _UNIT = re.compile(r"( ?)([A-Za-z\u00b5\u03bc%][A-Za-z\u00b5\u03bc%/]*)(?![\w=:])")
 _SCALE = re.compile(r"[num\u00b5\u03bckKMGTP]?(?:i?[bB]|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%")
-_NAME = re.compile(r"(?:\A|[^\w./-])([\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{1,4}\Z")
-_PARTS = re.compile("[_./-]")
+PHASE = "(?i:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test|dev) "
+"""A phase of a training before a name, as in `val loss`: a regex."""
+_NAME = re.compile(rf"(?:\A|[^\w./-])((?:{PHASE})?[\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{{1,4}}\Z")
+_PARTS = re.compile("[_./ -]|(?<=[a-z0-9])(?=[A-Z])")
 _THOUSANDS = re.compile(
     r"\s*[-+]?[1-9][0-9]{0,2}([,'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?\s*"
 )
@@ -37,7 +40,10 @@ _SEPARATORS = re.compile("[,'\u2019\u00a0\u202f]")
 _DIGITS = re.compile(r"\d+")
 _LONGEST_NAME = 60
 _LONGEST_UNIT = 16
+_FRACTION = re.compile(r"\.[0-9]+(?![\w.])")
 _RATE = re.compile(r"(?<!\\)([A-Za-z]+)/s(?![A-Za-z])")
+_SECONDS = "(?:[num\u00b5\u03bc]?s)"
+_EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -62,7 +68,8 @@ class Pattern:
     infinity in the place of the number that the regex does not match, and `negative` the first
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
     different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
-    such as loss and eval_loss. `inverse` is the first 1.25s/it in the place of a number in it/s.
+    such as loss and eval_loss. `inverse` is the first 1.25s/it in the place of a number in it/s, or
+    1s/step where it reads ms/step. `fraction` is the first step that is not a whole number.
     """
 
     def __init__(self, name: str, regex: str) -> None:
@@ -74,6 +81,7 @@ class Pattern:
         self.units: tuple[str, str] | None = None
         self.names: tuple[str, str] | None = None
         self.inverse: str | None = None
+        self.fraction: str | None = None
         self.limit = CpuLimit()
         self.rest_limit = CpuLimit()
         self.reads_rest = True
@@ -81,7 +89,7 @@ class Pattern:
         self._group = _value_group(self._compiled)
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
-        self._inverse_unit, self._inverse = _inverted(regex)
+        self._other_unit, self._other = _other_unit(regex)
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
         self._before = ""
@@ -159,12 +167,17 @@ class Pattern:
             return None
         start, end = match.span("step")
         self._look_before(text, match.start(), start, read)
+        whole, value_at = read, match.start(self._group)
         if _DECIMAL.fullmatch(read):
+            more, fraction = _MORE_OF_STEP.match(text, end), _FRACTION.match(text, end)
             if exponent := _EXPONENT.match(text, end):
-                return _in_text(read + exponent[0])
-            more = _MORE_OF_STEP.match(text, end)
-            if more and not end <= match.start(self._group) < more.end():
+                read = whole = read + exponent[0]
+            elif more and not end <= value_at < more.end():
                 self.cut = self.cut or (read, read + more[0])
+            elif fraction and not end <= value_at < fraction.end():
+                whole = read + fraction[0]
+        if self.fraction is None and (_in_text(whole) or 0.0) % 1 > 0:
+            self.fraction = whole
         return _in_text(read)
 
     def _look_before(self, text: str, begin: int, start: int, read: str) -> None:
@@ -205,7 +218,8 @@ class Pattern:
             return
         if self._name is None:
             self._name = found[1]
-            self._before = found[0] if not found[0].startswith(found[1]) else ""
+            # A name at the beginning or behind a space may be a part of another one.
+            self._before = "" if found[0].startswith((" ", found[1])) else found[0]
         one, other = (_DIGITS.sub("", name) for name in (self._name, found[1]))  # rank0/loss
         if one != other and _PARTS.split(one)[-1] == _PARTS.split(other)[-1]:
             self.names = self._name, found[1]
@@ -225,11 +239,12 @@ class Pattern:
         return found[1] if found else None
 
     def _inverts(self, text: str) -> str | None:
-        """A number with the inverse of its unit, which tqdm prints of slow steps."""
-        if self._inverse is None or self._inverse_unit not in text:
+        """A number with another unit: tqdm prints the inverse of slow steps, Keras us, ms or s."""
+        if self._other is None or self._other_unit not in text:
             return None
-        found = self._inverse.search(text)
-        return f"{found[self._group]}{self._inverse_unit}" if found else None
+        found = self._other.search(text)
+        unit = _UNIT.match(text, found.end(self._group)) if found else None
+        return f"{found[self._group]}{unit[0] if unit else ''}" if found else None
 
 
 def number(raw: object) -> float | None:
@@ -247,15 +262,19 @@ def _in_text(raw: str | None) -> float | None:
     return number(_SEPARATORS.sub("", raw) if raw and _THOUSANDS.fullmatch(raw) else raw)
 
 
-def _inverted(regex: str) -> tuple[str, re.Pattern[str] | None]:
-    """The inverse of a rate's unit and the regex with it, such as s/it; None if it has no rate."""
-    rate = _RATE.search(regex)
-    if rate is None:
-        return "", None
+def _other_unit(regex: str) -> tuple[str, re.Pattern[str] | None]:
+    """A text in the unit that may be in the place of a regex's own, and the regex with that unit.
+
+    s/it for it/s, and us/step or s/step for ms/step; None if the regex has no such unit.
+    """
     try:
-        return f"s/{rate[1]}", re.compile(_RATE.sub(r"s/\1", regex))
+        if rate := _RATE.search(regex):
+            return f"s/{rate[1]}", re.compile(_RATE.sub(r"s/\1", regex))
+        if each := _EACH.search(regex):
+            return f"s/{each[1]}", re.compile(_EACH.sub(rf"{_SECONDS}/\1", regex))
     except re.error:  # a range of characters
-        return "", None
+        pass
+    return "", None
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:

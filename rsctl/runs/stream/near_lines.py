@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from rsctl.runs.stream.metric_pattern import PHASE
 from rsctl.runs.stream.sanitize import sanitize_line
 
-_NUMBER = r"(?P<number>[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?)"
+_NUMBER = r"(?P<number>[-+]?[0-9](?:[0-9.,]*[0-9])?(?:[eE][-+]?[0-9]+)?)"
 _LABELLED = re.compile(
-    r"(?P<quote>[\"']?)\b(?P<label>[A-Za-z][\w/@.-]{0,60})(?P=quote)(?: \([^()]{1,20}\))?"
-    rf"[ \t=:>]{{1,8}}{_NUMBER}(?![\w.,])"
+    rf"(?:\b{PHASE})?(?P<quote>[\"']?)\b(?P<label>[A-Za-z][\w/@.-]{{0,60}})(?P=quote)"
+    rf"(?: \([^()]{{1,20}}\))?[ \t=:>]{{1,8}}[\"']?{_NUMBER}(?!\w|[.,][0-9])"
 )
 _WITH_UNIT = re.compile(rf"(?<![\w.,]){_NUMBER}[ \t]?(?P<label>[A-Za-z][\w/]{{0,60}})")
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+")

@@ -409,6 +409,11 @@ def test_an_exponent_belongs_to_its_number(text: str, value: float) -> None:
         (r"(?P<step>\d+),(?P<value>\S+)", "1,200", None),
         (r"(?P<step>\d+).* rate=(?P<value>\S+)", "1, 200 rate=2", None),
         (r"(?P<step>[\d,]+) rate=(?P<value>\S+)", "1,000 rate=2", None),
+        (r"rate=([0-9.]+)", "rate=1:02:03", "reads 1 where the log has 1:02:03"),
+        (r"rate=([0-9.]+)", "rate=00:15.25 s", "reads 00 where the log has 00:15.25"),
+        (r"rate=([0-9.]+)", "rate=1:60", None),
+        (r"rate=([0-9.]+)", "rate=1:2", None),
+        (r"rate=([0-9.]+):", "rate=1:02:03", None),
     ],
 )
 def test_a_regex_that_ends_in_a_number_is_told(regex: str, text: str, message: str | None) -> None:
@@ -475,6 +480,9 @@ def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: st
         (r"train.* ([0-9.]+)it/s", ("train 1.25it/s", "epochs 12.0s/it"), None),
         (r"\b([0-9.]+)[t-z/s]+", ("1.25it/s", "2.50s/it"), None),
         (r"([0-9.]+) GB/sec", ("1.25 GB/sec", "2.50 s/GB"), None),
+        (r"([0-9.]+)ms/step", ("5ms/step", "1s/step"), "1s/step"),
+        (r"([0-9.]+)s/step", ("1s/step", "87us/step"), "87us/step"),
+        (r"val ([0-9.]+)ms/step", ("val 5ms/step", "train 1s/step"), None),
     ],
 )
 def test_slow_steps_in_the_inverse_unit_are_a_finding(
@@ -506,6 +514,11 @@ def test_slow_steps_in_the_inverse_unit_are_a_finding(
         (r"(?<![\w./-])loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9", "a/loss=1"), None),
         (r"([0-9.]+) loss", ("12 loss", "v1.5 loss", "train 1 loss", "a train 1 loss"), None),
         (r"(?:loss|nll)=([0-9.]+)", ("loss=1", "nll=2"), None),
+        (r"Loss ([0-9.]+)", ("Train Loss 1 Val Loss 2",), ("Train Loss", "Val Loss")),
+        (r"loss ([0-9.]+)", ("1: loss 1", "2: val loss 2"), ("loss", "val loss")),
+        (r"loss ([0-9.]+)", ("1: loss 1", "the loss 2", "retrain loss 3"), None),
+        (r"Rate=([0-9.]+)", ("AvgRate=1", "CurrRate=2"), ("AvgRate", "CurrRate")),
+        (r"rate=([0-9.]+)", ("rate=1", "overrate=2"), None),
     ],
 )
 def test_a_regex_that_reads_values_of_two_names_is_a_finding(
@@ -554,6 +567,28 @@ def test_other_separators_of_thousands_are_read(separator: str, regex: str) -> N
 @pytest.mark.parametrize("text", ["0,123", "12,34", "1,2345", "1,234.5,678"])
 def test_other_commas_are_not_separators(text: str) -> None:
     assert read(f"loss {text}", loss=r"loss (\S+)") == []
+
+
+@pytest.mark.parametrize(
+    ("step", "text", "fraction", "counted"),
+    [
+        (r"(?P<step>[0-9.]+) ", "0.75 x=1", "0.75", "0"),
+        (r"(?P<step>\d+).*", "12.5 x=1", "12.5", "12"),
+        (r"(?P<step>[0-9.]+).*", "5e-1 x=1", "5e-1", "0"),
+        (r"(?P<step>[0-9.]+) ", "2.0 x=1", None, None),
+        (r"(?P<step>[0-9.]+).*", "1.5e3 x=1", None, None),
+        (r"(?P<step>\d+).*", "1.2.3 x=1", None, None),
+        (r"(?P<step>\d+)", "12 x=1.5", None, None),
+        (r"(?P<step>\w+) ", "inf x=1", None, None),
+    ],
+)
+def test_a_step_that_is_not_whole_is_told(
+    step: str, text: str, fraction: str | None, counted: str | None
+) -> None:
+    """Several values would be of one step."""
+    found = [f.message for f in findings_of(text, text, rate=step + r" ?x=(?P<value>[0-9.]+)")]
+    told = f"metric rate: its step {fraction} is not a whole number, and counts as {counted}"
+    assert found == ([told] if fraction else [])
 
 
 def test_a_step_may_have_separators() -> None:
