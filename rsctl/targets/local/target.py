@@ -6,11 +6,8 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from rsctl.findings import JobState
 from rsctl.images.events import CheckedShow, Show
@@ -136,8 +133,15 @@ class LocalTarget:
         reason = "its supervisor was killed; rsctl has removed its remaining processes"
         if known.state is JobState.QUEUED:
             reason = "rsctl was killed as it submitted the job"
-        with suppress(FileNotFoundError, msgspec.DecodeError):  # then nothing had started
-            make_backend(folder, folder.description()).clean_up()
+        description = folder.known_description()
+        if description is None and known.state is not JobState.QUEUED:  # it is damaged
+            request = known.plan.get("request", {"commands": []})
+            names = [replica.replica for replica in known.replicas]
+            description = RunDescription(
+                run=known.run, target=known.target, request=request, replicas=names
+            )
+        if description is not None:
+            make_backend(folder, description).clean_up()
         remove_copies(known.run)
         recorder = Recorder(folder, store)
         for replica in known.replicas:

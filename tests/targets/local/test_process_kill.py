@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from time import monotonic
 
@@ -48,6 +50,30 @@ def test_a_killed_supervisor_leaves_nothing(rsctl: Rsctl, cleaner: str) -> None:
     assert after["state"] == "failed"
     assert after["reason"] == "its supervisor was killed; rsctl has removed its remaining processes"
     assert {r["state"] for r in after["replicas"]} == {"cancelled"}
+
+
+def test_a_killed_supervisor_leaves_nothing_though_its_description_is_damaged(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
+    rsctl.wait_for_log(run, "up")
+    os.kill(rsctl.supervisor(run), signal.SIGKILL)
+    (rsctl.home / "runs" / run / "submission.json").write_bytes(b'{"run":"\xff"}')
+    after = rsctl.status(run)
+    assert rsctl.processes(run) == []
+    assert (after["state"], {r["state"] for r in after["replicas"]}) == ("failed", {"cancelled"})
+
+
+def test_a_run_of_another_container_is_cancelled_without_a_signal(rsctl: Rsctl) -> None:
+    """The supervisor's process id is another process's there: here a witness's."""
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
+    rsctl.wait_for_log(run, "up")
+    witness = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with (rsctl.home / "runs" / run / "supervisor.lock").open("r+") as lock:
+        lock.write(f"{witness.pid:<10}{'':<10}login-2/pid:[1]")
+        lock.truncate()
+    assert rsctl("cancel", run).stderr == f"{run} cancelled\n"
+    assert rsctl.processes(run) == []
+    witness.communicate(b"\n", timeout=DEADLINE_SECONDS)
+    assert witness.returncode == 0
 
 
 def test_a_killed_supervisor_ends_those_who_follow(rsctl: Rsctl) -> None:
