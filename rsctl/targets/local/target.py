@@ -124,7 +124,7 @@ class LocalTarget:
 
     def _clean_up(self, folder: RunFolder, store: Store, known: RunRecord) -> None:
         from rsctl.runs.recorder import Recorder
-        from rsctl.targets.local.supervisor_process import make_backend
+        from rsctl.targets.local.supervisor_process import SUBMITTER_KILLED, make_backend
 
         if ended := final_states(known.run):
             for event in ended:
@@ -132,7 +132,7 @@ class LocalTarget:
             return
         reason = "its supervisor was killed; rsctl has removed its remaining processes"
         if known.state is JobState.QUEUED:
-            reason = "rsctl was killed as it submitted the job"
+            reason = SUBMITTER_KILLED
         description = folder.known_description()
         if description is None and known.state is not JobState.QUEUED:  # it is damaged
             request = known.plan.get("request", {"commands": []})

@@ -12,11 +12,16 @@ from time import monotonic
 
 import pytest
 
+import rsctl_start
 from rsctl.runs.database import BUSY_SECONDS
+from rsctl.runs.findings import findings_of
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.store import Store
 from tests.kit.disks import fill
 from tests.kit.disks import small_disk as small_disk
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
+from ...runs.conftest import a_run
 from ..conftest import Rsctl
 
 FOREVER = "echo up; sleep 600 & sleep 601; wait"
@@ -50,6 +55,27 @@ def test_a_killed_supervisor_leaves_nothing(rsctl: Rsctl, cleaner: str) -> None:
     assert after["state"] == "failed"
     assert after["reason"] == "its supervisor was killed; rsctl has removed its remaining processes"
     assert {r["state"] for r in after["replicas"]} == {"cancelled"}
+
+
+@pytest.mark.parametrize("sent", ["", '{"TOKEN": "a'])
+def test_a_submission_that_was_killed_before_its_secrets_were_sent(
+    rsctl_home: Path, sent: str
+) -> None:
+    folder, store = RunFolder("t-1"), Store()
+    store.add(a_run("t-1"))
+    request = {"commands": [{"replica": "worker-0", "argv": ["true"], "cwd": None, "env": {}}]}
+    description = RunDescription(
+        run="t-1", target="process", request=request, replicas=["worker-0"]
+    )
+    lock = folder.begin(description)
+    assert lock is not None
+    argv = rsctl_start.command("rsctl.targets.local.supervisor_process")
+    done = subprocess.run([*argv, "t-1", str(lock)], input=sent, text=True, pass_fds=[lock])
+    os.close(lock)
+    after = store.find("t-1")
+    assert (done.returncode, after.state.value) == (1, "failed")
+    assert after.reason == "rsctl was killed as it submitted the job"
+    assert (findings_of("t-1"), after.replicas) == ([], [])
 
 
 def test_a_killed_supervisor_leaves_nothing_though_its_description_is_damaged(rsctl: Rsctl) -> None:
