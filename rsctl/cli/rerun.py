@@ -55,8 +55,14 @@ def command(
             show_findings(prepared.findings)
             typer.echo(sanitize(plan_text(prepared.plan, [])), nl=False)
         return int(ExitCode.SUCCEEDED)
+    rehearsal = prepared.rehearsal
     resume = partial(
-        resume_command, job=prepared.file or "-", target=None, workers=None, arguments=()
+        resume_command,
+        job=prepared.file or "-",
+        target=None,
+        workers=None,
+        arguments=(),
+        rehearsal=rehearsal.given.arguments if rehearsal is not None else (),
     )
     return send_and_follow(
         context, prepared, None, interrupts, detach, get, cancel_on_interrupt, output, resume
