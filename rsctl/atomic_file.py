@@ -17,6 +17,11 @@ from rsctl.findings import ExitCode, RsctlError, error
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The errors of a write for which there is no space, by the disk, a quota or a limit."""
 
+UNREADABLE = (OSError, ValueError, RecursionError)
+"""The errors of reading a file and decoding its JSON. msgspec's own are ValueErrors, but for bytes
+that are not UTF-8, and for deep nesting, it raises Python's.
+"""
+
 T = TypeVar("T")
 Content = Union[bytes, Callable[[IO[bytes]], object]]
 
@@ -79,7 +84,7 @@ def read_json(path: Path, kind: type[T]) -> T | None:
     try:
         with open_regular(path) as file:
             return msgspec.json.decode(file.read(), type=kind)
-    except (OSError, ValueError, msgspec.MsgspecError):
+    except UNREADABLE:
         return None
 
 

@@ -76,7 +76,7 @@ def _is_whole(path: Path, size: int) -> bool | None:
     if path.suffix == ".json" and size <= _MOST_JSON:
         try:
             msgspec.json.decode(path.read_bytes())
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return False
         return True
     return None
@@ -96,5 +96,5 @@ def _is_whole_safetensors(path: Path, head: bytes, size: int) -> bool:
         header = msgspec.json.decode(text, type=dict[str, dict[str, Any]])
         ends = [int(t["data_offsets"][1]) for n, t in header.items() if n != "__metadata__"]
         return bool(_HEAD + length + max(ends, default=0) == size)
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError):
+    except (LookupError, TypeError, ValueError, RecursionError):
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.targets import get
@@ -23,9 +25,18 @@ def result_locations(run: RunRecord) -> dict[str, str]:
 def planned_locations(run: RunRecord) -> dict[str, str]:
     """Locations by their content as in the request, also of a rehearsal."""
     try:
-        return get(run.target).results(run.plan)
+        planned = get(run.target).results(run.plan)
     except (KeyError, TypeError, AttributeError):  # a plan that another version has stored
         return {}
+    return {name: _present(run.run, location) for name, location in planned.items()}
+
+
+def _present(run: str, location: str) -> str:
+    """The location; for a folder of the run that RSCTL_HOME has taken to another place, that."""
+    _, part, rest = location.rpartition(f"/runs/{run}/")
+    here = str(run_directory(run) / rest)
+    is_moved = part and location[0] == "/" and not os.path.exists(location) and os.path.exists(here)
+    return here if is_moved else location
 
 
 def pages_of(run: RunRecord) -> dict[str, str]:

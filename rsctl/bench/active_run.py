@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from rsctl.bench.pack_progress import PackProgress
 from rsctl.bench.packed import Pack, trials_in
 from rsctl.bench.records import Trial
@@ -128,8 +126,4 @@ class ActiveRun:
 
     def _open(self) -> RunReader | None:
         folder = RunFolder(self.trial.run)
-        try:
-            folder.description()
-        except (OSError, msgspec.DecodeError):
-            return None
-        return RunReader(folder, self._cursor)
+        return RunReader(folder, self._cursor) if folder.known_description() else None

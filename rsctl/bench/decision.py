@@ -6,7 +6,7 @@ from typing import Optional
 
 import msgspec
 
-from rsctl.atomic_file import write_file
+from rsctl.atomic_file import UNREADABLE, write_file
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import Results
@@ -42,5 +42,5 @@ def decision_about(bench: str) -> Decision | None:
     """The last decision of a gate about a bench; None if there is none that can be read."""
     try:
         return msgspec.json.decode(BenchFolder(bench).decision.read_bytes(), type=Decision)
-    except (OSError, msgspec.MsgspecError):  # or as another version has written it
+    except UNREADABLE:  # or as another version has written it
         return None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from rsctl.atomic_file import UNREADABLE
 from rsctl.clients.endpoints import Endpoints
 from rsctl.target_info import target_info
 
@@ -64,7 +65,7 @@ class _Times:
         try:
             text = os.pread(self._file, os.fstat(self._file).st_size, 0)
             self.sent = msgspec.json.decode(text, type=dict[str, float])
-        except msgspec.DecodeError:
+        except UNREADABLE:
             self.sent = {}
         return self
 

@@ -44,7 +44,11 @@ def _unforeseen(problem: BaseException) -> Finding:
     if isinstance(problem, OSError):
         is_full = problem.errno in FULL
         remedy = "free disk space" if is_full else "set RSCTL_DEBUG=1 to see the traceback"
-        return error("system", str(problem), remedy)
+        if problem.filename is None:
+            return error("system", str(problem), remedy)
+        if not is_full:
+            remedy = f"repair, move or remove that file, or {remedy}"
+        return error("system", f"cannot use {problem.filename}: {problem.strerror}", remedy)
     if isinstance(problem, UnicodeEncodeError):
         shown = problem.object.encode(errors="backslashreplace").decode()
         message = f"{shown} cannot be written as {problem.encoding}"

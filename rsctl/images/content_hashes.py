@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from rsctl.atomic_file import write_file
+from rsctl.atomic_file import UNREADABLE, write_file
 from rsctl.findings import RsctlError
 from rsctl.runs.home import home, private_folder
 
@@ -72,7 +72,7 @@ def _load() -> Kept:
     path = _path()
     if path not in _kept:
         _kept[path] = {}
-        with suppress(OSError, msgspec.MsgspecError, RecursionError):
+        with suppress(*UNREADABLE):
             if path.is_file() and path.stat().st_size <= _LARGEST:
                 _kept[path] = msgspec.json.decode(path.read_bytes(), type=Kept)
     return _kept[path]

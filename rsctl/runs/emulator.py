@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 from rsctl.atomic_file import read_json
 from rsctl.runs.home import run_directory
@@ -25,7 +26,7 @@ def environment_of(run: str) -> dict[str, str] | None:
 
 def is_alive(run: str) -> bool:
     """Whether the emulator of a run serves; False for runs that are not rehearsed."""
-    return _process(run) is not None
+    return holder(_lock_of(run)) is not None
 
 
 def is_lost(run: str) -> bool:
@@ -35,12 +36,11 @@ def is_lost(run: str) -> bool:
 
 def end(run: str) -> None:
     """Ask the emulator of a run, if any, to end with all its nodes; returns at once."""
-    process = _process(run)
+    process = holder(_lock_of(run), takes_signal=True)
     if process is not None:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGTERM)
 
 
-def _process(run: str) -> int | None:
-    """The process id of a run's living emulator."""
-    return holder(run_directory(run) / "emulator.lock")
+def _lock_of(run: str) -> Path:
+    return run_directory(run) / "emulator.lock"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.atomic_file import UNREADABLE
 from rsctl.findings import Finding
 from rsctl.job.source_roots import find_module
 from rsctl.runs.early_ends import RankRecord, early_end, rank_record
@@ -278,7 +279,7 @@ def _with_source(cause: Finding, lines: list[str], folder: RunFolder) -> Finding
     missing = [name for line in lines for name in _MISSING.findall(line)]
     if cause.code != "module" or not missing:
         return cause
-    with suppress(OSError, msgspec.MsgspecError):
+    with suppress(*UNREADABLE):
         source = folder.description().source
         name = missing[-1].partition(".")[0]
         root = find_module(Path(source), name) if source else None

@@ -14,7 +14,7 @@ from typing import Optional
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.atomic_file import open_regular
+from rsctl.atomic_file import UNREADABLE, open_regular
 from rsctl.findings import JobState
 from rsctl.runs.home import run_directory
 from rsctl.runs.records import Replica, RunRecord, replica_order
@@ -105,7 +105,7 @@ def _read(run: str) -> _Outcome | None:
     try:
         with open_regular(_path(run)) as file:
             ended = msgspec.json.decode(file.read(_MOST_BYTES), type=_Outcome)
-    except (OSError, msgspec.DecodeError):
+    except UNREADABLE:
         return None
     return ended if ended.replica is None and ended.state.is_final else None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 
-from rsctl.atomic_file import open_regular
+from rsctl.atomic_file import UNREADABLE, open_regular
 from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.events import FindingEvent, StateEvent
@@ -37,13 +39,11 @@ def findings_of(run: str, has_ended: bool = False) -> list[Finding]:
     """
     decoder = msgspec.json.Decoder(StateEvent | FindingEvent)
     findings: list[Finding] = []
-    try:
-        with open_regular(RunFolder(run).states) as lines:
-            for line in lines:
-                if _MARK in line:
+    with suppress(OSError), open_regular(RunFolder(run).states) as lines:
+        for line in lines:
+            if _MARK in line:
+                with suppress(*UNREADABLE, AttributeError):  # a damaged or unfinished line
                     findings.append(decoder.decode(line).finding)
-    except (OSError, msgspec.DecodeError, AttributeError):  # an unfinished last line
-        pass
     left_out = KEPT if has_ended else ""
     shown = (each for each in findings if each.severity != "note" and each.code != left_out)
     return list(dict.fromkeys(shown))

@@ -7,7 +7,8 @@ origin.json       the job file, commit and files of the run, see `rsctl.runs.ori
 image             the reference of the image that was sent to a cloud, by digest if it has one
 requested         its modification time is when the job was last requested from a cloud
 supervisor.lock   held while the supervisor lives; its text is the supervisor's process id
-cancelled         is there if the run was cancelled before it had a supervisor
+cancelled         is there if the run was cancelled before it had a supervisor, or by a process
+                  that cannot signal the supervisor
 supervisor.log    what the supervisor itself printed; normally empty
 outcome.json      the end of the job, as a copy for which there is space on a full disk
 states.log        the states of the job and its replicas, one JSON event a line
@@ -32,7 +33,7 @@ from typing import Any, Literal, NamedTuple, Optional
 
 import msgspec
 
-from rsctl.atomic_file import open_regular, read_json
+from rsctl.atomic_file import UNREADABLE, open_regular, read_json
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.locks import holder, is_locked, try_lock, write_holder
@@ -176,7 +177,7 @@ class RunFolder:
             return None
 
     def description(self) -> RunDescription:
-        """The run description. Raises OSError or msgspec.DecodeError."""
+        """The run description. Raises the errors of `UNREADABLE`."""
         with open_regular(self._description) as file:
             return msgspec.json.decode(file.read(), type=RunDescription)
 
@@ -188,7 +189,7 @@ class RunFolder:
         """The replicas of the run, or the replicas with a log."""
         try:
             return self.description().replicas
-        except (OSError, msgspec.DecodeError):
+        except UNREADABLE:
             return sorted(path.parent.name for path in self.path.glob("*/log"))
 
     def log(self, replica: str) -> Path:
@@ -233,12 +234,15 @@ class RunFolder:
     def supervisor(self, is_started: bool = False) -> int | None:
         """The process id of the living supervisor, or None.
 
-        Unless `is_started`, it may be a process that is about to start one, or that cleans up.
+        Unless `is_started`, it may be a process that is about to start one, or that cleans up, or
+        one on another machine or in another container.
         """
         return holder(self._lock_path, is_started)
 
     def note_cancel(self) -> None:
-        """Ask the process that is about to start a supervisor not to. Raises RsctlError."""
+        """Ask the process that is about to start a supervisor not to, and a supervisor that cannot
+        be signalled to end the job. Raises RsctlError.
+        """
         try:
             self._cancelled.touch()
         except OSError as problem:

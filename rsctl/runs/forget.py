@@ -18,7 +18,6 @@ from pathlib import Path
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import home
-from rsctl.runs.locks import is_locked
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
 
@@ -100,7 +99,15 @@ def folders_without_run(store: Store) -> list[str]:
     """
     folders = [path for path in sorted((home() / "runs").glob("*")) if path.is_dir()]
     names = [path.name for path in folders if not _has_results_alone(path)]
-    return [n for n in without_record(store, names) if not is_locked(RunFolder(n).path / _LOCK)]
+    return [name for name in without_record(store, names) if _is_free(RunFolder(name))]
+
+
+def _is_free(folder: RunFolder) -> bool:
+    """Whether no process has the run; False also if that is unknown."""
+    try:
+        return not folder.is_supervised()
+    except OSError:
+        return False
 
 
 def without_record(store: Store, runs: Collection[str]) -> list[str]:

@@ -120,7 +120,7 @@ def _read(db: sqlite3.Connection, run: str) -> _Kept:
         return _Kept()
     try:
         return _decoder.decode(row[0])
-    except (msgspec.MsgspecError, TypeError):
+    except (ValueError, RecursionError, TypeError):
         return _Kept()
 
 
@@ -140,5 +140,5 @@ def _specs_of(db: sqlite3.Connection, run: str) -> Mapping[str, MetricSpec]:
     row = db.execute("SELECT metrics_spec FROM runs WHERE id=?", (run,)).fetchone()
     try:
         return _specs.decode(row[0]) if row else {}
-    except (msgspec.MsgspecError, TypeError):  # damaged: the log still has its values
+    except (ValueError, RecursionError, TypeError):  # damaged: the log still has its values
         return {}

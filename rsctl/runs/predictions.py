@@ -42,7 +42,7 @@ def prediction_of(store: Store, run: str) -> RunPrediction | None:
     row = next(store.rows("SELECT prediction FROM predictions WHERE run=?", run), None)
     try:
         return msgspec.json.decode(row[0], type=RunPrediction) if row else None
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 
-from rsctl.atomic_file import open_regular
+from rsctl.atomic_file import UNREADABLE, open_regular
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
 from rsctl.runs.stream.journal import JournalReader, tail_offset
@@ -40,7 +41,7 @@ class StateReader:
         for line in data[:end].splitlines():
             try:
                 events.append(self._decoder.decode(line))
-            except msgspec.DecodeError:
+            except UNREADABLE:
                 continue
         self.ended = self.ended or any(map(ends_job, events))
         return events
@@ -67,10 +68,11 @@ class RunReader:
         self._merge: OrderedMerge[LogEvent | StateEvent | FindingEvent] = OrderedMerge(
             [self._states, *self._logs]
         )
+        self._latest: tuple[float, str] | None = None  # when it was read, and its own time
 
     def read(self, complete: bool) -> list[Event]:
         """The next events; `complete` means that nothing more is being written."""
-        horizon = None if complete or self._states.ended else _just_before_now()
+        horizon = None if complete or self._states.ended else self._horizon()
         events = self._merge.read(horizon)
         self.ended = self._states.ended and horizon is None
         if not self._merge.waiting(0):
@@ -79,7 +81,19 @@ class RunReader:
             waiting = self._merge.waiting(index)
             first = waiting[0] if waiting else None
             self._since[log.replica] = int(first.id) if isinstance(first, LogEvent) else log.offset
+        ahead = [w[-1].time for w in map(self._merge.waiting, range(len(self._logs) + 1)) if w]
+        self._latest = self._latest or ((monotonic(), max(ahead)) if ahead else None)
         return list(events)
+
+    def _horizon(self) -> str:
+        """The time up to which nothing more is written: a moment ago, or the latest event that was
+        read a moment ago, if its time is later. This clock may have gone back, and the one of a
+        cloud may be ahead.
+        """
+        horizon = _just_before_now()
+        if self._latest and monotonic() - self._latest[0] > _REORDER_SECONDS:
+            horizon, self._latest = max(horizon, self._latest[1]), None
+        return horizon
 
     def close(self) -> None:
         """Close the files."""

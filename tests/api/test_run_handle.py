@@ -127,6 +127,23 @@ def test_a_submission_with_an_id_can_be_repeated(write_job: Write, tmp_path: Pat
         rsctl.api.submit(path, run_id="Nightly 1")
 
 
+def test_results_go_with_a_home_that_is_moved(
+    write_job: Write, rsctl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_job("echo a > $RSCTL_OUTPUT_DIR/a; echo c > $RSCTL_CHECKPOINT_DIR/c")
+    run = rsctl.api.submit("job.yaml")
+    assert run.wait().exit_code == 0
+    moved = rsctl_home.rename(tmp_path / "elsewhere")
+    monkeypatch.setenv("RSCTL_HOME", str(moved))
+    folder = moved / "runs" / run.id
+    found = {name: str(folder / name) for name in ("outputs", "checkpoints")}
+    assert rsctl.api.run(run.id).locations() == found
+    assert [f.path for f in run.fetch(tmp_path / "got", only=["outputs"]).files] == ["outputs/a"]
+    (folder / "outputs" / "a").unlink()
+    (folder / "outputs").rmdir()
+    assert run.locations()["outputs"] == str(rsctl_home / "runs" / run.id / "outputs")
+
+
 def test_what_cannot_be_sent_is_recorded(write_job: Write) -> None:
     Path("file").touch()
     with pytest.raises(RsctlError, match="cannot write") as caught:

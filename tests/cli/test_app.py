@@ -230,7 +230,13 @@ def test_a_bug_is_a_finding_not_a_traceback(
 
 @pytest.mark.parametrize(
     ("number", "remedy"),
-    [(errno.EACCES, "set RSCTL_DEBUG=1 to see the traceback"), (errno.ENOSPC, "free disk space")],
+    [
+        (
+            errno.EACCES,
+            "repair, move or remove that file, or set RSCTL_DEBUG=1 to see the traceback",
+        ),
+        (errno.ENOSPC, "free disk space"),
+    ],
 )
 def test_a_problem_of_the_system_is_told_in_its_words(
     rsctl: Cli, broken: Callable[[BaseException], None], number: int, remedy: str
@@ -238,7 +244,7 @@ def test_a_problem_of_the_system_is_told_in_its_words(
     broken(OSError(number, os.strerror(number), "/x"))
     done = rsctl("list", "--quiet")
     assert done.code == 3
-    assert done.err == f"error: [Errno {number}] {os.strerror(number)}: '/x'\n    -> {remedy}\n"
+    assert done.err == f"error: cannot use /x: {os.strerror(number)}\n    -> {remedy}\n"
 
 
 @pytest.mark.parametrize("where", ["source", "RSCTL_HOME"])

@@ -9,9 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from rsctl.findings import ExitCode, JobState, error
+from rsctl.api.prune.uses import texts_of_run
+from rsctl.bench.decision import decision_about
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.rate import SubmissionRate
+from rsctl.findings import ExitCode, JobState, error, warning
 from rsctl.runs import database
 from rsctl.runs.final_state import final_state, with_final_state
 from rsctl.runs.final_state import write as write_final_state
@@ -21,7 +26,7 @@ from rsctl.runs.reader import StateReader
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store, StoreError
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.stream.events import MetricEvent, StateEvent
+from rsctl.runs.stream.events import FindingEvent, MetricEvent, StateEvent
 
 from .conftest import a_run, at
 
@@ -167,6 +172,34 @@ def test_a_database_that_another_process_holds(
     holder.execute("ROLLBACK")
     store.add(a_run("job-1"))
     assert store.find("job-1").run == "job-1"
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\xff", b"{", b'{"type":"state","time":"\xff"}', b"[" * 100_000]
+)
+def test_a_damaged_file_in_the_folder_of_a_run_is_passed_over(store: Store, damage: bytes) -> None:
+    """Bytes that are not UTF-8, and deep nesting, are not errors of msgspec."""
+    store.add(a_run("job-1"))
+    folder = RunFolder("job-1")
+    folder.path.mkdir(parents=True)
+    for name in ("submission.json", "outcome.json", "rehearsal.json"):
+        (folder.path / name).write_bytes(damage)
+    told = warning("x", "y")
+    lines = [FindingEvent(time=at(1), finding=told), FindingEvent(time=at(2), finding=told)]
+    first, last = map(msgspec.json.encode, lines)
+    mark = b'{"type":"finding",' + damage
+    folder.states.write_bytes(b"\n".join([first, damage, mark, last, b""]))
+    assert final_state("job-1") is None
+    assert folder.replicas() == []
+    assert findings_of("job-1") == [told]
+    assert len(StateReader(folder.states).read()) == 2
+    assert list(texts_of_run(a_run("job-1"))) == ["job-1"]
+    BenchFolder("bench-1").path.mkdir(parents=True)
+    BenchFolder("bench-1").decision.write_bytes(damage)
+    assert decision_about("bench-1") is None
+    rates = store.path.with_name("rates.json")
+    rates.write_bytes(damage)
+    assert SubmissionRate(rates, 1, 1.0).take("job-1")
 
 
 @pytest.mark.parametrize("name", ["submission.json", "states.log", "outcome.json", "worker-0/log"])

@@ -139,10 +139,12 @@ def test_replicas_are_those_of_the_description_or_of_the_logs() -> None:
     for name in ("worker-0", "worker-1"):
         folder.log(name).parent.mkdir(exist_ok=True)
         folder.log(name).touch()
-    (folder.path / "submission.json").write_text("{")
-    with pytest.raises(msgspec.DecodeError):
-        folder.description()
-    assert folder.replicas() == ["worker-0", "worker-1"]
+    for damage in (b"{", b'{"run":"\xff"}', b'{"request":{"a":' + b"[" * 100_000):
+        (folder.path / "submission.json").write_bytes(damage)
+        with pytest.raises((ValueError, RecursionError)):
+            folder.description()
+        assert folder.known_description() is None
+        assert folder.replicas() == ["worker-0", "worker-1"]
 
 
 def test_locks_of_files_that_are_not_there_or_name_nobody(tmp_path: Path) -> None:
@@ -160,6 +162,57 @@ def test_locks_of_files_that_are_not_there_or_name_nobody(tmp_path: Path) -> Non
     os.close(lock)
     assert holder(path) is None
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_holder_elsewhere_gets_no_signal(tmp_path: Path) -> None:
+    """Its process id is another process's here: of another machine, or of another container."""
+    path = tmp_path / "lock"
+    lock = try_lock(path)
+    assert lock is not None
+    module.write_holder(lock, 12)
+    assert holder(path, takes_signal=True) == 12
+    here = path.read_text()
+    boot, _, space = here.split()[1].partition("/")
+    for machine in (f"{'0' * len(boot)}/{space}", f"{boot}/pid:[1]", "login-2"):
+        path.write_text(f"{here[:20]}{machine}")
+        assert holder(path) == 12
+        assert holder(path, takes_signal=True) is None
+    os.close(lock)
+
+
+def test_an_emulator_elsewhere_is_alive_and_gets_no_signal() -> None:
+    folder = RunFolder("job-1")
+    folder.create(DESCRIPTION)
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    lock = try_lock(folder.path / "emulator.lock")
+    assert lock is not None
+    os.write(lock, f"{process.pid:<10}{'':<10}login-2".encode())
+    assert emulator.is_alive("job-1")
+    emulator.end("job-1")
+    process.communicate(b"\n", timeout=30)
+    assert process.returncode == 0
+    os.close(lock)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """As NFS without its lock service: the error names the file and the cause."""
+
+    def refuse(_file: int, _operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    folder = RunFolder("job-1")
+    folder.create(DESCRIPTION)
+    (folder.path / "supervisor.lock").touch()
+    monkeypatch.setattr("rsctl.runs.locks.fcntl.flock", refuse)
+    files = len(os.listdir("/proc/self/fd"))
+    for use in (folder.lock, folder.is_supervised):
+        with pytest.raises(OSError, match="its file system refuses to lock files: ") as caught:
+            use()
+        assert caught.value.filename == str(folder.path / "supervisor.lock")
+    with pytest.raises(RsctlError, match="refuses to lock files"):
+        folder.begin(DESCRIPTION)
+    assert len(os.listdir("/proc/self/fd")) == files
 
 
 def test_the_emulator_of_a_rehearsal_is_found_and_ended() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState, note
+from rsctl.runs import reader as module
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.reader import STATES, RunReader, StateReader, cursor_before_last, ends_job
 from rsctl.runs.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
@@ -18,7 +19,15 @@ from .conftest import at
 
 
 @pytest.fixture
-def folder() -> RunFolder:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that a reader counts, which stand still."""
+    seconds = [100.0]
+    monkeypatch.setattr(module, "monotonic", lambda: seconds[0])
+    return seconds
+
+
+@pytest.fixture
+def folder(clock: list[float]) -> RunFolder:
     folder = RunFolder("job-1")
     replicas = ["worker-0", "worker-1"]
     folder.create(RunDescription(run="job-1", target="process", request={}, replicas=replicas))
@@ -104,6 +113,27 @@ def test_of_a_run_that_goes_on_the_newest_lines_wait_for_those_that_may_come_bef
     assert read(folder, cursor) == ["b", "c"]
 
 
+def test_lines_of_a_clock_that_went_back_wait_no_longer_than_others(
+    folder: RunFolder, clock: list[float]
+) -> None:
+    """Times of a log do not go back, so those of its next lines are in the future for an hour."""
+    soon = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    reader = RunReader(folder, {})
+    log(folder, "worker-0", (at(1), "a"), (soon, "b"))
+    states(folder, StateEvent(time=soon, state=JobState.RUNNING))
+    assert told(reader.read(complete=False)) == ["a"]
+    assert told(reader.read(complete=False)) == []
+    clock[0] += 0.1
+    assert told(reader.read(complete=False)) == ["running", "b"]
+    log(folder, "worker-0", (soon, "c"))
+    assert told(reader.read(complete=False)) == []
+    log(folder, "worker-1", (at(2), "d"))
+    assert told(reader.read(complete=False)) == ["d"]
+    clock[0] += 0.1
+    assert told(reader.read(complete=False)) == ["c"]
+    reader.close()
+
+
 def test_a_state_that_waits_is_read_again(folder: RunFolder) -> None:
     soon = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     states(folder, StateEvent(time=soon, state=JobState.RUNNING))
@@ -120,7 +150,9 @@ def test_states_are_read_in_whole_lines_and_damaged_ones_are_passed_over(tmp_pat
     first = msgspec.json.encode(StateEvent(time=at(1), state=JobState.RUNNING))
     finding = msgspec.json.encode(FindingEvent(time=at(1), finding=note("x", "y"), replica=None))
     end = msgspec.json.encode(StateEvent(time=at(2), state=JobState.FAILED))
-    path.write_bytes(first + b"\n{damaged\n" + finding + b"\n" + end[:10])
+    path.write_bytes(
+        first + b'\n{damaged\n{"type":"state","time":"\xff"}\n' + finding + b"\n" + end[:10]
+    )
     assert len(reader.read()) == 2
     assert (reader.read(), reader.ended) == ([], False)
     path.write_bytes(path.read_bytes() + end[10:] + b"\n")

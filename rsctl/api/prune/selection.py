@@ -61,10 +61,10 @@ class Selection:
     def _goes(self, run: RunRecord) -> bool:
         if not self._is_past(run):
             return False
-        if _is_busy(run.run):
-            self.kept.append(Kept(run.run, _BUSY))
-            return False
-        return True
+        reason = _why_busy(run.run)
+        if reason is not None:
+            self.kept.append(Kept(run.run, reason))
+        return reason is None
 
     def _is_past(self, run: RunRecord) -> bool:
         is_old = run.state.is_final and self._limits.is_past(run.ended or run.created)
@@ -76,16 +76,20 @@ class Selection:
             return False
         if not all(map(self._is_past, runs)):
             return False
-        if BenchFolder(bench.bench).is_driven():
+        try:
+            if BenchFolder(bench.bench).is_driven():
+                return False
+        except OSError as problem:
+            self.kept.append(Kept(bench.bench, _unusable(problem)))
             return False
         if not bench.state.is_final:
             remedy = f"cancel it: rsctl bench cancel {bench.bench}"
             self.kept.append(Kept(bench.bench, f"it is incomplete; {remedy}"))
             return False
-        busy = [run.run for run in runs if _is_busy(run.run)]
+        busy = next(((r.run, why) for r in runs if (why := _why_busy(r.run))), None)
         if busy:
-            self.kept.append(Kept(bench.bench, f"of its run {busy[0]}: {_BUSY}"))
-        return not busy
+            self.kept.append(Kept(bench.bench, f"of its run {busy[0]}: {busy[1]}"))
+        return busy is None
 
     def _runs_of(self, bench: BenchRecord) -> list[RunRecord]:
         return [self._runs[run] for run in sorted(bench.all_runs) if run in self._runs]
@@ -168,12 +172,21 @@ class Selection:
 def has_ended(store: Store, run: str) -> bool:
     """Whether a run has ended and no process uses it, looked up again. Raises StoreError."""
     record = store.get(run)
-    return record is None or (with_final_state(record).state.is_final and not _is_busy(run))
+    return record is None or (with_final_state(record).state.is_final and not _why_busy(run))
 
 
-def _is_busy(run: str) -> bool:
+def _why_busy(run: str) -> str | None:
+    """Why a run cannot be removed now; None if it can."""
     folder = RunFolder(run)
-    return folder.path.is_dir() and (folder.is_supervised() or emulator.is_alive(run))
+    try:
+        is_busy = folder.path.is_dir() and (folder.is_supervised() or emulator.is_alive(run))
+    except OSError as problem:
+        return _unusable(problem)
+    return _BUSY if is_busy else None
+
+
+def _unusable(problem: OSError) -> str:
+    return f"cannot use {problem.filename}: {problem.strerror}"
 
 
 def _baselines(bench: BenchRecord) -> Iterator[str]:

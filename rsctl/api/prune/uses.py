@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rsctl.atomic_file import open_regular
+from rsctl.atomic_file import UNREADABLE, open_regular
 from rsctl.runs.forget import RESULTS
 from rsctl.runs.home import home, run_directory
 from rsctl.runs.records import RunRecord
@@ -47,7 +47,7 @@ def texts_of_run(run: RunRecord) -> Iterator[str]:
             with open_regular(run_directory(run.run) / file) as content:
                 known = msgspec.json.decode(content.read())
             yield from texts(known)
-        except (OSError, msgspec.DecodeError):
+        except UNREADABLE:
             continue
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from rsctl.atomic_file import UNREADABLE
 from rsctl.estimate import catalog
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.findings import ExitCode, RsctlError, error
@@ -67,7 +68,7 @@ def _read_own(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable
 def _read_refreshed(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable]]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, list[PriceTable]])
-    except (OSError, msgspec.DecodeError) as problem:
+    except UNREADABLE as problem:
         message = f"cannot read the fetched prices: {path}: {problem}"
         remedy = "fetch them again: rsctl catalog --refresh   or remove the file"
         raise RsctlError(ExitCode.ENVIRONMENT, error("prices", message, remedy)) from None

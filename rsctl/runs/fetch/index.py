@@ -155,7 +155,7 @@ class Index:
             else:
                 entry = msgspec.convert(value, IndexEntry)
                 self._files[entry.path] = entry
-        except (msgspec.MsgspecError, TypeError, KeyError):
+        except (ValueError, RecursionError, TypeError, KeyError):
             pass
         return None
 

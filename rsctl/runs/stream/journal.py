@@ -215,7 +215,8 @@ class JournalReader:
 
     def _open(self) -> bool:
         try:
-            self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            with open_regular(self.path) as file:
+                self._file = os.dup(file.fileno())
         except FileNotFoundError:
             return False
         return True

@@ -225,7 +225,8 @@ class Supervisor:
             self._backend.stop({n: r.process.pid for n, r in replicas.items()}, hard)
 
     def _check_clock(self) -> None:
-        is_cancelled = self._signals.is_cancelled
+        # The file is of a process on another machine or in another container, which cannot signal.
+        is_cancelled = self._signals.is_cancelled or self._folder.is_cancelled()
         if is_cancelled and not self._has_heard:
             self._has_heard = True  # also where it changes nothing: otherwise `cancel` kills us
             self._recorder.state(JobState.CANCELLING)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:  # the process that starts it does without
     from rsctl.targets.local.backend import Backend
 
 
+SUBMITTER_KILLED = "rsctl was killed as it submitted the job"
+"""The reason of a run that ended before its supervisor had all of it."""
+
+
 def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -> None:
     """Start the supervisor of a run and hand it the run's lock.
 
@@ -49,14 +53,19 @@ def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -
                 pipe.write(msgspec.json.encode(secrets))
 
 
-def _read_secrets() -> dict[str, str]:
-    """The secrets from standard input, which is at its end from then on."""
+def _read_secrets() -> dict[str, str] | None:
+    """The secrets from standard input, which is at its end from then on; None if the process that
+    sends them was killed.
+    """
     with os.fdopen(0, "rb", closefd=False) as pipe:
         content = pipe.read()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return msgspec.json.decode(content, type=dict[str, str])
+    try:
+        return msgspec.json.decode(content, type=dict[str, str])
+    except ValueError:
+        return None
 
 
 @contextmanager
@@ -102,7 +111,12 @@ def main() -> int:
     recorder = Recorder(folder, Store())
     try:
         description = folder.description()
-        backend = make_backend(folder, description, _read_secrets())
+        secrets = _read_secrets()
+        if secrets is None:
+            code = int(ExitCode.JOB_FAILED)
+            recorder.state(JobState.FAILED, exit_code=code, reason=SUBMITTER_KILLED)
+            return code
+        backend = make_backend(folder, description, secrets)
         adopt_orphans()
         supervisor = Supervisor(folder, description, backend, recorder)
         return int(supervisor.run().exit_code)

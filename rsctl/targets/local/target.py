@@ -6,11 +6,8 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from rsctl.findings import JobState
 from rsctl.images.events import CheckedShow, Show
@@ -127,7 +124,7 @@ class LocalTarget:
 
     def _clean_up(self, folder: RunFolder, store: Store, known: RunRecord) -> None:
         from rsctl.runs.recorder import Recorder
-        from rsctl.targets.local.supervisor_process import make_backend
+        from rsctl.targets.local.supervisor_process import SUBMITTER_KILLED, make_backend
 
         if ended := final_states(known.run):
             for event in ended:
@@ -135,9 +132,16 @@ class LocalTarget:
             return
         reason = "its supervisor was killed; rsctl has removed its remaining processes"
         if known.state is JobState.QUEUED:
-            reason = "rsctl was killed as it submitted the job"
-        with suppress(FileNotFoundError, msgspec.DecodeError):  # then nothing had started
-            make_backend(folder, folder.description()).clean_up()
+            reason = SUBMITTER_KILLED
+        description = folder.known_description()
+        if description is None and known.state is not JobState.QUEUED:  # it is damaged
+            request = known.plan.get("request", {"commands": []})
+            names = [replica.replica for replica in known.replicas]
+            description = RunDescription(
+                run=known.run, target=known.target, request=request, replicas=names
+            )
+        if description is not None:
+            make_backend(folder, description).clean_up()
         remove_copies(known.run)
         recorder = Recorder(folder, store)
         for replica in known.replicas:

@@ -150,6 +150,31 @@ def test_a_bench_goes_with_all_of_its_runs_or_not_at_all(store: Store, add: Add)
     assert {known.bench for known in selection.kept_benches} == {"young-1", "late-1"}
 
 
+def test_a_lock_that_cannot_be_used_keeps_what_it_guards_and_no_more(
+    store: Store, add: Add
+) -> None:
+    for run in ("a-1", "b-1", "c-1", "d-1", "free-1"):
+        add(run)
+    bench(store, "used-1", "b-1")
+    bench(store, "driven-1", "c-1")
+    store.forget("d-1")
+    locks = [run_directory(run) / "supervisor.lock" for run in ("a-1", "b-1", "d-1")]
+    locks.append(BenchFolder("driven-1").path / "driver.lock")
+    for lock in locks:
+        lock.symlink_to(lock)
+    selection = Selection(store, limits())
+    assert names(selection) == ["free-1"]
+    why = [f"cannot use {lock}: Too many levels of symbolic links" for lock in locks]
+    assert set(selection.kept) == {
+        Kept("a-1", why[0]),
+        Kept("used-1", f"of its run b-1: {why[1]}"),
+        Kept("driven-1", why[3]),
+    }
+    assert not has_ended(store, "a-1")
+    os.utime(run_directory("d-1"), (1000, 1000))
+    assert folder_items(store, limits()) == ([], [])
+
+
 def test_a_bench_that_is_not_over_stays(store: Store, add: Add) -> None:
     bench(store, "half-1", add("a-1"), state="running")
     bench(store, "used-1", add("b-1"))

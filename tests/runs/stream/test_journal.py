@@ -184,6 +184,13 @@ def test_a_reader_sees_only_whole_lines_and_goes_on_where_it_was(path: Path) -> 
     reader.close()
 
 
+def test_a_folder_in_place_of_a_log_is_named(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(OSError, match="not a regular file") as caught:
+        JournalReader(path, "worker-0").read()
+    assert caught.value.filename == str(path)
+
+
 def test_a_long_log_is_read_in_blocks(path: Path) -> None:
     count = 30_000
     writer = JournalWriter(path)

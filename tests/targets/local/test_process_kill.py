@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
+import rsctl_start
 from rsctl.runs.database import BUSY_SECONDS
+from rsctl.runs.findings import findings_of
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.store import Store
 from tests.kit.disks import fill
 from tests.kit.disks import small_disk as small_disk
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
+from ...runs.conftest import a_run
 from ..conftest import Rsctl
 
 FOREVER = "echo up; sleep 600 & sleep 601; wait"
@@ -48,6 +55,51 @@ def test_a_killed_supervisor_leaves_nothing(rsctl: Rsctl, cleaner: str) -> None:
     assert after["state"] == "failed"
     assert after["reason"] == "its supervisor was killed; rsctl has removed its remaining processes"
     assert {r["state"] for r in after["replicas"]} == {"cancelled"}
+
+
+@pytest.mark.parametrize("sent", ["", '{"TOKEN": "a'])
+def test_a_submission_that_was_killed_before_its_secrets_were_sent(
+    rsctl_home: Path, sent: str
+) -> None:
+    folder, store = RunFolder("t-1"), Store()
+    store.add(a_run("t-1"))
+    request = {"commands": [{"replica": "worker-0", "argv": ["true"], "cwd": None, "env": {}}]}
+    description = RunDescription(
+        run="t-1", target="process", request=request, replicas=["worker-0"]
+    )
+    lock = folder.begin(description)
+    assert lock is not None
+    argv = rsctl_start.command("rsctl.targets.local.supervisor_process")
+    done = subprocess.run([*argv, "t-1", str(lock)], input=sent, text=True, pass_fds=[lock])
+    os.close(lock)
+    after = store.find("t-1")
+    assert (done.returncode, after.state.value) == (1, "failed")
+    assert after.reason == "rsctl was killed as it submitted the job"
+    assert (findings_of("t-1"), after.replicas) == ([], [])
+
+
+def test_a_killed_supervisor_leaves_nothing_though_its_description_is_damaged(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
+    rsctl.wait_for_log(run, "up")
+    os.kill(rsctl.supervisor(run), signal.SIGKILL)
+    (rsctl.home / "runs" / run / "submission.json").write_bytes(b'{"run":"\xff"}')
+    after = rsctl.status(run)
+    assert rsctl.processes(run) == []
+    assert (after["state"], {r["state"] for r in after["replicas"]}) == ("failed", {"cancelled"})
+
+
+def test_a_run_of_another_container_is_cancelled_without_a_signal(rsctl: Rsctl) -> None:
+    """The supervisor's process id is another process's there: here a witness's."""
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
+    rsctl.wait_for_log(run, "up")
+    witness = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with (rsctl.home / "runs" / run / "supervisor.lock").open("r+") as lock:
+        lock.write(f"{witness.pid:<10}{'':<10}login-2/pid:[1]")
+        lock.truncate()
+    assert rsctl("cancel", run).stderr == f"{run} cancelled\n"
+    assert rsctl.processes(run) == []
+    witness.communicate(b"\n", timeout=DEADLINE_SECONDS)
+    assert witness.returncode == 0
 
 
 def test_a_killed_supervisor_ends_those_who_follow(rsctl: Rsctl) -> None:
