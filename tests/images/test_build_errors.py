@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError, error, warning
@@ -281,6 +283,7 @@ def test_what_is_captured_is_only_text() -> None:
         ("FROM base", "image.base"),
         ("pull base", "image.base"),
         ("[internal] load metadata for docker.io/library/base:1", "image.base"),
+        ("ENV A=b", "image.env"),
         (APT, "image.apt"),
         (PIP, "image.python"),
         (CHECK, "image.transport"),
@@ -359,7 +362,23 @@ def test_what_other_steps_have_printed_does_not_count() -> None:
             BuildStep(2, 2, PIP, seconds=1.0, failed=True),
         )
     )
-    assert [finding.code for finding in failure.findings] == ["build"]
+    assert failure.findings == (
+        error(
+            "build",
+            f"docker could not build rsctl/job:0123, step 2/2 failed: {PIP}",
+            "correct image.python, or check the builder's network and disk",
+            "image.python",
+        ),
+    )
+
+
+def test_the_first_of_several_failed_steps_cut_to_a_line() -> None:
+    """BuildKit's steps beside those of the Dockerfile have no number."""
+    first, second = BuildStep(0, 0, "x" * 301), BuildStep(2, 2, PIP)
+    ends = [replace(step, seconds=1.0, failed=True) for step in (first, second)]
+    [found] = end(follow(first, second, *ends)).findings
+    assert found.message == (f"docker could not build rsctl/job:0123, a step failed: {'x' * 300}")
+    assert found.path == "image"
 
 
 def test_a_builder_that_fails_before_any_step() -> None:
