@@ -46,6 +46,10 @@ _GROUP_REMEDY = (
 _WRAP_REMEDY = (
     "Wrap the model in DistributedDataParallel, or reduce its gradients by torch.distributed."
 )
+_TRAINER_REMEDY = (
+    "On nodes without GPUs, give TrainingArguments use_cpu=True: otherwise the Trainer of "
+    "Transformers does not use the process group."
+)
 _SEPARATE_REMEDY = (
     "Use run.script with launcher torchrun, or give the script's own launcher the number of nodes, "
     "this node's number and the chief: NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT."
@@ -102,7 +106,9 @@ def report(comm: CommSettings, operations: int) -> None:
         emit_finding("warning", "reducers-idle", message, remedy)
     elif _Seen.trains and expected > 1 and not comm.reducers and exchanges.are_none():
         message = f"{expected} ranks formed a process group and exchanged nothing by it: each "
-        emit_finding("warning", _CODE, f"{message}trained by itself", _group_remedy(_WRAP_REMEDY))
+        is_trainer = "transformers.trainer" in sys.modules
+        remedy = _TRAINER_REMEDY if is_trainer else _group_remedy(_WRAP_REMEDY)
+        emit_finding("warning", _CODE, f"{message}trained by itself", remedy)
 
 
 def _apart(expected: int, comm: CommSettings) -> str:

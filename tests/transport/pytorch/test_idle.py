@@ -144,6 +144,16 @@ def test_ranks_that_form_a_group_and_exchange_nothing(run: Callable[..., Any], n
     )
 
 
+def test_a_trainer_of_transformers_without_gpus(run: Callable[..., Any]) -> None:
+    """It forms a group, which only `use_cpu` makes it use; it imports accelerate, too."""
+    modules = ("accelerate", "transformers.trainer")
+    ended = run("apart.py", "forgotten", *modules, nodes=2, ranks=1, **EXPECTED)
+    assert only(ended)[2] == (
+        "On nodes without GPUs, give TrainingArguments use_cpu=True: otherwise the Trainer of "
+        "Transformers does not use the process group."
+    )
+
+
 def test_ranks_that_may_exchange_data_without_torch(run: Callable[..., Any]) -> None:
     ended = run("apart.py", "forgotten", "horovod", nodes=2, ranks=1, **EXPECTED)
     assert ended.printed("finding") == []
