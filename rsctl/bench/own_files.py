@@ -12,7 +12,7 @@ import msgspec
 
 _LARGEST = 64 << 20
 _OPENMETRICS = re.compile(rb"# TYPE rsctl_.*\n# EOF\n", re.DOTALL)
-_RUNS = re.compile(r"\d+ runs of ")
+_RUNS = re.compile(r"[\d,]+ runs? of ")
 _BENCHER = {"value", "lower_value", "upper_value"}
 
 

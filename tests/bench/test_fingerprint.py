@@ -244,6 +244,26 @@ LAUNCHED = "--launcher torchrun --processes 1 --python -- train.py --lr 0.05 --s
             "--launcher once -- python u.py --lr 2",
             ["run.command: python t.py -> python u.py", "run.args.lr: 1 -> 2"],
         ),
+        (
+            "--launcher once --stop-signal 15 --restarts-in-place 1 --keep 60 --count d=1 "
+            "--shards e=2 --fill a --other 1 --flag -- x",
+            "--launcher once --stop-signal 2 --restarts-in-place 3 --keep 90 --count d=4 "
+            "--shards e=5 --fill b --other 6 -- x",
+            [
+                "limits.stop_signal: 15 -> 2",
+                "limits.restarts_in_place: 1 -> 3",
+                "limits.keep: 60 -> 90",
+                "inputs.d: 1 -> 4",
+                "inputs.e: 2 -> 5",
+                "launcher --other: 1 -> 6",
+            ],
+        ),
+        (
+            "--launcher once --python -- -m a.b x",
+            "--launcher once --python -- -m a.c x",
+            ["run.module: a.b -> a.c"],
+        ),
+        ("-m --lr=1 +a.b/c=2", "-m --lr=1 ++a.b/c=3", ["run.args.a.b/c: 2 -> 3"]),
         ("a=1 b=2", "a=1 b=3", ["run.args.b: 2 -> 3"]),
         ("--a 1 --b 2", "--b 2 --a 1", ["order of the arguments: --a 1 --b 2 -> --b 2 --a 1"]),
         ("--a 1", "--a=1", ["arguments: --a 1 -> --a=1"]),

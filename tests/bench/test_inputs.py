@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.baseline import Baseline, encode_baseline
-from rsctl.bench.formats.trackers import as_file
+from rsctl.bench.formats.openmetrics import openmetrics
+from rsctl.bench.formats.trackers import bencher, github_benchmark
 from rsctl.bench.history import HistoryRecord, encode_record
 from rsctl.bench.inputs import code_digest, packages_digest, source_digest, source_files
+from rsctl.bench.results import Results, Series
 
 FILES = {"train.py": "print()", "config.json": "{}", "ops.so": "1", "train.log": "", "job.yaml": ""}
 
@@ -59,12 +61,20 @@ def test_with_git_tracked_files_and_code_count(source: Path) -> None:
 
 
 RECORD = HistoryRecord(commit="a", committed="b", recorded="c", job="j", of="j-bench-1", cells=[])
+RESULTS = Results(
+    label="j-bench-1",
+    kind="bench",
+    series=[
+        Series(name=f"loss{runs}", goal="min", values=[float(n) for n in range(runs)])
+        for runs in (1, 2, 1000)
+    ],
+)
 OWN = {
     "history": encode_record(RECORD) * 2,
     "baseline": encode_baseline(Baseline(version=1, metrics=[])),
-    "bencher": as_file({"job": {"loss": {"value": 1.0}}}),
-    "github": as_file([{"name": "loss", "unit": "", "value": 1.0, "extra": "1 runs of j: 1"}]),
-    "metrics": b"# TYPE rsctl_loss gauge\n# HELP rsctl_loss loss\nrsctl_loss 1\n# EOF\n",
+    "bencher": bencher(RESULTS),
+    "github": github_benchmark(RESULTS, "min") or b"",
+    "metrics": openmetrics(RESULTS).encode(),
 }
 
 

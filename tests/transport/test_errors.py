@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.transport.errors import NO_RANK, EngineFailure, ErrorCode, known_code
+from rsctl.transport.errors import (
+    NO_RANK,
+    EngineFailure,
+    ErrorCode,
+    known_code,
+    printable,
+)
 
 PROTOCOL = {
     "AUTHENTICATION": 1,
@@ -73,3 +79,72 @@ def test_the_codes_of_the_protocol() -> None:
         *(ErrorCode.PROTOCOL, ErrorCode.AUTHENTICATION, ErrorCode.STOPPED),
         *(ErrorCode.PROTOCOL, ErrorCode.PROTOCOL),
     ]
+
+
+SILENT, DEADLINE, CLOSED = ErrorCode.SILENT, ErrorCode.DEADLINE, ErrorCode.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("failure", "text", "blamed", "wire"),
+    [
+        (
+            EngineFailure(DEADLINE, 1, NO_RANK, 4, "30 s"),
+            "operation 4 has made no progress for 30 s",
+            *(None, ErrorCode.GAVE_UP),
+        ),
+        (
+            EngineFailure(DEADLINE, 1, 3, 4, "30 s"),
+            "operation 4 has made no progress for 30 s; reducer 1 (b:2) waits for rank 3",
+            *(None, ErrorCode.GAVE_UP),
+        ),
+        (
+            EngineFailure(CLOSED, 0, NO_RANK, 0, ""),
+            *("the transport was closed", None, ErrorCode.GAVE_UP),
+        ),
+        (
+            EngineFailure(CLOSED, 0, NO_RANK, 9, ""),
+            *("the transport was closed during operation 9", None, ErrorCode.GAVE_UP),
+        ),
+        (
+            EngineFailure(SILENT, 2, NO_RANK, 0, "8 s"),
+            *("reducer 2 (c:3) has been silent for 8 s", 2, SILENT),
+        ),
+        (
+            EngineFailure(ErrorCode.PROTOCOL, 2, NO_RANK, 1, "no magic"),
+            "reducer 2 (c:3) broke the protocol during operation 1: no magic",
+            *(2, ErrorCode.PROTOCOL),
+        ),
+        (
+            EngineFailure(ErrorCode.STOPPED, 0, NO_RANK, 1, "SIGTERM", remote=True),
+            "reducer 0 (a:1) ended the run during operation 1: SIGTERM",
+            *(None, ErrorCode.STOPPED),
+        ),
+        (
+            EngineFailure(ErrorCode.LOST, 0, NO_RANK, 1, "gone", remote=True, relayed=2),
+            "reducer 0 (a:1) ended the run during operation 1: gone",
+            *(2, ErrorCode.LOST),
+        ),
+    ],
+)
+def test_what_a_failure_says(
+    failure: EngineFailure, text: str, blamed: int | None, wire: ErrorCode
+) -> None:
+    assert (failure.message(NAMES), failure.blamed, failure.wire_code) == (text, blamed, wire)
+    error = failure.error(NAMES)
+    assert (str(error), error.code) == (text, failure.code)
+    assert error.reducer == (failure.server if blamed is None else blamed)
+    assert error.rank == (3 if failure.rank == 3 else None)
+    assert error.sequence == (failure.sequence or None)
+    for number, name in enumerate(NAMES):
+        text = text.replace(f"reducer {number} ({name})", f"reducer {number}")
+    assert failure.message() == text
+
+
+def test_a_reducer_that_no_address_names() -> None:
+    failure = EngineFailure(ErrorCode.LOST, 0, NO_RANK, 1, "gone", remote=True, relayed=3)
+    assert failure.error(NAMES).reducer is None
+    assert failure.error(NAMES, hosted=1).message.startswith("reducer 0 (a:1) ended the run")
+
+
+def test_the_text_of_a_peer_is_safe_to_show() -> None:
+    assert printable(b"a\x1b[31m\xffb\n\xc3\xa9") == "a?[31m\N{REPLACEMENT CHARACTER}b?é"

@@ -99,3 +99,20 @@ def test_a_changed_byte_gives_a_frame_or_a_refusal(index: int, value: int, rest:
     except FrameError:
         return
     assert all(len(payload) == header.payload for header, payload in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "payload"),
+    [
+        ("x" * 1025, b"x" * 1024),
+        ("file \udcff", b"file ?"),  # of a name that is not UTF-8
+    ],
+)
+@pytest.mark.parametrize("blamed", [None, 0, 2])
+def test_an_error_says_why_and_which_reducer_failed(
+    text: str, payload: bytes, blamed: int | None
+) -> None:
+    frame = frames.error_frame(ErrorCode.LOST, text, 1, 7, 3, _JOB, blamed)
+    [(header, found)] = _read(frame, [])
+    assert (header.code, header.rank, header.sequence, header.epoch) == (ErrorCode.LOST, 1, 7, 3)
+    assert (found, frames.blamed(header)) == (payload, blamed)
