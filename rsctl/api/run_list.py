@@ -10,8 +10,10 @@ from itertools import islice
 from rsctl.api.arguments import check_count, check_text, moment, wrong
 from rsctl.api.reconcile import OnOutdated, ignore, latest, reconcile_all, reconcile_run
 from rsctl.api.run_handle import Run
-from rsctl.findings import JobState, RsctlError
+from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs.final_state import with_final_state
+from rsctl.runs.forget import folders_without_run
+from rsctl.runs.home import home
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.target_info import target_info
@@ -40,6 +42,19 @@ def run(reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool
         if is_reconciled:
             reconcile_run(record, on_outdated)
     return Run(latest(record))
+
+
+def _without_record(store: Store) -> list[str]:
+    """The runs that have only their folders, of a store that has none: it is not the first one."""
+    return [] if store.ids() else folders_without_run(store)
+
+
+def _lost(lost: list[str]) -> Finding:
+    folders = "the folder" if len(lost) == 1 else "folders"
+    message = f"the store has no runs, but {home() / 'runs'} has {folders} of {lost[0]}"
+    message += f" and {len(lost) - 1} more" if lost[1:] else ""
+    remedy = "restore runs.db from a backup if it was lost; otherwise remove the rest: rsctl prune"
+    return warning("records-lost", message, remedy)
 
 
 def runs(
@@ -76,6 +91,8 @@ def runs(
         else:
             most = -1 if states else limit or -1
             found = store.runs(most, name=name, since=since)
+        if not found and (lost := _without_record(store)):
+            on_outdated(lost[0], (_lost(lost),))
         records = map(with_final_state, found)
         chosen = (record for record in records if not states or record.state in states)
         handles = [Run(record) for record in islice(chosen, None if groups else limit or None)]

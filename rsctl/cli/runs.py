@@ -40,6 +40,6 @@ def show_outdated(name: str, findings: tuple[Finding, ...]) -> None:
     if not findings:
         print_message(f"{name} may also be out of date")
         return
-    if findings[0].code != "damaged":
+    if findings[0].code not in ("damaged", "records-lost"):
         print_message(f"{name} may be out of date:")
     show_findings(findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from rsctl.runs.records import Fact, Replica, RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Attempt, TriedPlacement
 
-from .conftest import LOSS, Cli, at
+from .conftest import LOSS, Cli, MadeRun, at
 
 TRIED = [
     TriedPlacement(region="a", began=at(0), ended=at(9), state=JobState.EXPIRED),
@@ -330,3 +331,22 @@ def test_cancelling_a_bench_that_has_ended(rsctl: Cli) -> None:
     done = rsctl("bench", "cancel", "b-1")
     assert (done.code, done.out, done.err) == (0, "", "b-1 has already ended: succeeded\n")
     assert rsctl("bench", "cancel", "b-1", "-o", "json", "-q").json["bench"] == "b-1"
+
+
+def test_a_database_that_was_lost_is_told(
+    rsctl: Cli, make_run: Callable[..., MadeRun], rsctl_home: Path
+) -> None:
+    for run in ("job-aaaaaa", "job-bbbbbb"):
+        make_run(run).succeed(2)
+    for file in rsctl_home.glob("runs.db*"):
+        file.unlink()
+    done = rsctl("list")
+    folders = rsctl_home / "runs"
+    assert (done.code, done.out) == (0, "")
+    assert done.err == (
+        f"warning: the store has no runs, but {folders} has folders of job-aaaaaa and 1 more\n"
+        "    -> restore runs.db from a backup if it was lost; otherwise remove the rest: "
+        "rsctl prune\n"
+    )
+    make_run("job-cccccc").succeed(2)
+    assert rsctl("list").err == ""
