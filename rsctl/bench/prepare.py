@@ -216,12 +216,21 @@ def stored_settings(bench: BenchRecord) -> tuple[str, ...]:
 
 
 def _text_of(bench: BenchRecord) -> str:
-    """The text of a recorded bench's job file; with its secrets, if the file still has them."""
+    """The text of a recorded bench's job file, with its secrets. Raises RsctlError if the file no
+    longer has them.
+    """
     if bench.file != "-" and (not bench.text or HIDDEN in bench.text):
         with suppress(OSError, UnicodeDecodeError):
             current = Path(bench.file).read_text(encoding="utf-8")
             if (kept_text(current) or "") == bench.text:
                 return current
+    if HIDDEN in bench.text:
+        message = (
+            f"the job file of {bench.bench} has a secret, which rsctl does not store, and has "
+        )
+        message += "changed since the bench started"
+        remedy = "restore it, or measure it again: rsctl bench run JOB"
+        raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
     return bench.text
 
 

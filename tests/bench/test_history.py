@@ -23,7 +23,6 @@ from rsctl.bench.history import (
 from rsctl.bench.history_files import append_record, read_history
 from rsctl.bench.history_series import HistorySeries, make_series, select
 from rsctl.bench.results import CellRuns, Results, Series
-from rsctl.bench.steps import SHORTEST
 from rsctl.findings import ExitCode, RsctlError, error
 
 CELL = {"workers.count": 2}
@@ -331,8 +330,8 @@ def test_a_step_names_its_commits() -> None:
     ("commits", "found"),
     [
         (16, "none"),
-        (SHORTEST, "none"),
-        (SHORTEST - 1, f"unknown, at least {SHORTEST} commits are necessary"),
+        (8, "none"),
+        (7, "unknown, at least 8 commits are necessary"),
     ],
 )
 def test_a_history_without_steps(commits: int, found: str) -> None:

@@ -10,7 +10,7 @@ from rsctl.bench.prepare import plan_confirmation, prepare, reopen
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.results import CellRuns, bench_results, cell_label, find_source, run_results
 from rsctl.bench.summary import counts, done, format_cell, summarize
-from rsctl.findings import ExitCode, JobState, RsctlError
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.job.document import read
 from rsctl.runs.store import Store
 from rsctl.runs.stream.metrics import MetricSpec
@@ -259,3 +259,27 @@ def test_a_cell_has_the_runs_of_its_confirmation_too() -> None:
         **{"lost": ["x", "y"], "failures": [1, 2]},
     )
     assert first.followed_by(None) == first
+
+
+@pytest.mark.parametrize("secret", ["hunter2", '"hunter2"'])
+def test_a_bench_whose_job_file_had_a_secret_and_was_edited(secret: str, tmp_path: Path) -> None:
+    """Its other runs would have no secret, or be of another job."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("train.py]", f"train.py], env: {{API_KEY: {secret}}}"))
+    record = prepare(read(str(path)), (), None).new_bench(1)
+    assert "hunter2" not in record.text
+    assert "hunter2" in reopen(record).document.text
+    path.write_text("name: other\n")
+    with pytest.raises(RsctlError) as caught:
+        reopen(record)
+    message = f"the job file of {record.bench} has a secret, which rsctl does not store, and has "
+    assert (caught.value.exit_code, caught.value.findings) == (
+        ExitCode.USAGE,
+        (
+            error(
+                "bench",
+                f"{message}changed since the bench started",
+                "restore it, or measure it again: rsctl bench run JOB",
+            ),
+        ),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsctl.bench.records import Against
 from rsctl.bench.schedule import all_slots, next_trial, pending, unsuccessful
 from rsctl.findings import JobState
 from tests.bench.test_records import bench_of, trial
@@ -17,6 +18,14 @@ def test_drift_meets_all_cells_alike() -> None:
     order = list(all_slots(5, 4))
     means = {sum(i for i, (c, _) in enumerate(order) if c == cell) for cell in range(5)}
     assert len(means) == 1
+
+
+def test_the_sides_of_a_paired_bench_take_turns() -> None:
+    """A B, B A, B A, A B; each four repetitions mirror the ones before."""
+    bench = bench_of(repeat=4)
+    assert [cell for cell, _ in pending(bench, frozenset())] == [0, 1, 1, 0, 0, 1, 1, 0]
+    bench.against = Against(given="main", file="job.yaml")
+    assert [cell for cell, _ in pending(bench, frozenset())] == [0, 1, 1, 0, 1, 0, 0, 1]
 
 
 def test_what_is_missing_or_failed_is_pending() -> None:
