@@ -24,7 +24,7 @@ from rsctl.bench.checkouts import check_out
 from rsctl.bench.differences import Difference, differences
 from rsctl.bench.fingerprint import Fingerprint, plan_print, shown_differences
 from rsctl.bench.records import Benches
-from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
+from rsctl.findings import ExitCode, Finding, RsctlError, counted, error, note, warning
 from rsctl.images.package import digest_in
 from rsctl.job.document import read
 from rsctl.job.kept_text import kept_text
@@ -211,7 +211,8 @@ def _unlike(
     for difference in found[:_MOST]:
         yield warning(_CODE, f"not as it was: {difference}")
     if more := len(found[_MOST:]):
-        yield warning(_CODE, f"not as it was: {more} more files, packages or values")
+        what = counted(more, "more file, package or value", "more files, packages or values")
+        yield warning(_CODE, f"not as it was: {what}")
     if origin.commit and origin.commit.endswith(_DIRTY) and any(map(_is_of_source, changed)):
         message = f"the source had changes that commit {origin.commit[:12]} does not have"
         yield warning(_CODE, message, "restore these files to run them again")

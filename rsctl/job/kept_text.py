@@ -1,7 +1,7 @@
 """A job file's text as it is kept with its runs: as written, less what is secret in it.
 
-Variables stay `${VAR}`. Values of keys with the names of secrets, and texts in the form of known
-kinds of secret, become `***`.
+Variables stay `${VAR}`. Values of keys with the names of secrets, also of keys that are commented
+out, and texts in the form of known kinds of secret, become `***`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from rsctl.job.secret_names import (
     HIDDEN,
     has_assigned_secret,
     is_secret_name,
+    public_text,
     secret_arguments,
     without_known_secrets,
 )
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, name_of_value
 
+_COMMENT = re.compile(r"\s*#(?!.*\$\{)")
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _HEADING = re.compile(r"-----[A-Z0-9 ]+-----")  # of a key; its words are also in names
 _SHORTEST_WORD = 4
@@ -38,6 +40,7 @@ def kept_text(text: str) -> str | None:
     lines = text.splitlines(keepends=True)
     for secret in reversed(dict.fromkeys(secrets)):
         _hide(lines, secret)
+    lines = [public_text(line) if _COMMENT.match(line) else line for line in lines]
     shown = without_known_secrets("".join(lines))
     texts = (_HEADING.sub("", secret.text) for secret in secrets)
     words = {word for text in texts for word in text.split() if len(word) >= _SHORTEST_WORD}

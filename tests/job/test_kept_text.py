@@ -21,6 +21,8 @@ run:
       line two of it
 
     PLAIN: value
+    # DB_PASSWORD: hunter33
+    # HF_TOKEN: ${HF_TOKEN}
 matrix: {run.env.MY_TOKEN: [first, second]}
 x-hub: hf_abcdefghijklmnopqrstuvwxyz
 tracking: [{mlflow: https://me:passw0rd@host}]
@@ -39,6 +41,8 @@ run:
     SECRET: ***
     CREDENTIAL: ***
     PLAIN: value
+    # DB_PASSWORD: ***
+    # HF_TOKEN: ${HF_TOKEN}
 matrix: {run.env.MY_TOKEN: [***, ***]}
 x-hub: ***
 tracking: [{mlflow: https***}]

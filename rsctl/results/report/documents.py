@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rsctl.findings import counted
 from rsctl.results.report.html import Markup, preformatted
 from rsctl.runs.stream.ndjson import finite
 
@@ -23,5 +24,5 @@ def text_document(text: str) -> Markup:
     """A text, cut after so many lines, which is then stated."""
     lines = text.split("\n")
     left = len(lines) - DOCUMENT_LINES
-    more = [f"… {left:,} more lines"] if left > 0 else []
+    more = [f"… {counted(left, 'more line')}"] if left > 0 else []
     return preformatted([*lines[:DOCUMENT_LINES], *more], longest=2000)
