@@ -160,6 +160,11 @@ class Database:
         """Turn errors of the database into findings."""
         try:
             yield
+        except UnicodeDecodeError:  # the text of SQLite's error has the damaged bytes
+            why = "it is damaged"
+            raise self._unusable(
+                why, "restore it from a backup, move it to another place"
+            ) from None
         except (sqlite3.Error, OSError, msgspec.MsgspecError) as problem:
             why = str(problem)
             if is_full(problem, self.path):

@@ -151,6 +151,18 @@ def test_a_file_that_is_overwritten_later(store: Store) -> None:
         Store(store.path).runs()
 
 
+def test_a_schema_with_bytes_that_are_not_text(store: Store) -> None:
+    """Python cannot decode SQLite's error about it."""
+    store.add(a_run("job-1"))
+    store.close()
+    content = store.path.read_bytes().replace(b"CREATE TABLE metrics", b"CREATE TABLE (etrics")
+    assert b"tablemetricsmetrics" in content
+    store.path.write_bytes(content.replace(b"tablemetricsmetrics", b"table\xffetricsmetrics"))
+    with pytest.raises(StoreError, match=r"cannot use .*runs\.db: it is damaged") as caught:
+        Store(store.path).runs()
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
+
+
 def test_a_database_that_another_process_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,13 +195,17 @@ class LocalTarget:
         and its processes and files are cleaned up.
         """
         self._cancelled.setdefault(run, monotonic())
-        self._escalate(run)
         folder = RunFolder(run)
-        if folder.supervisor(is_started=True) is None and folder.is_supervised():
-            folder.note_cancel()  # the process looks for it after its claim: this one, before
-        supervisor = folder.supervisor(is_started=True)
-        if supervisor is None or not _send(supervisor, signal.SIGTERM):
-            self.reconcile(run)
+        try:
+            self._escalate(run)
+            if folder.supervisor(is_started=True) is None and folder.is_supervised():
+                folder.note_cancel()  # the process looks for it after its claim: this one, before
+            supervisor = folder.supervisor(is_started=True)
+            if supervisor is None or not _send(supervisor, signal.SIGTERM):
+                self.reconcile(run)
+        except OSError:  # its lock cannot be used, or its supervisor is another user's
+            folder.note_cancel()
+            raise
 
     def _escalate(self, run: str) -> None:
         """Kill the supervisor of a run that was cancelled too long ago."""

@@ -102,6 +102,18 @@ def test_a_run_of_another_container_is_cancelled_without_a_signal(rsctl: Rsctl) 
     assert witness.returncode == 0
 
 
+def test_a_run_whose_lock_cannot_be_used_is_cancelled(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER))
+    rsctl.wait_for_log(run, "up")
+    lock = rsctl.home / "runs" / run / "supervisor.lock"
+    lock.unlink()
+    lock.mkdir()
+    done = rsctl("cancel", run)
+    assert (done.exit_code, f"cannot use {lock}: Is a directory" in done.stderr) == (3, True)
+    wait_until(lambda: rsctl.status(run)["state"] == "cancelled", "the end of the run")
+    assert rsctl.processes(run) == []
+
+
 def test_a_killed_supervisor_ends_those_who_follow(rsctl: Rsctl) -> None:
     cli = rsctl.start("submit", rsctl.write_job(bash=FOREVER), "-o", "json")
     run = wait_until(lambda: rsctl.runs(), "the run")[0]["run"]
