@@ -62,6 +62,8 @@ dist: $(INSTALLED)
 	.ci/try-wheel dist/*.whl
 
 $(BIN)/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and \
+	    "rsctl needs Python 3.10 or newer: add PYTHON=python3.12, or another one")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq -c $(PINNED) uv
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -41,3 +42,18 @@ def test_the_oldest_torch_is_the_same_everywhere() -> None:
     script = (ROOT / ".ci/torch-versions").read_text()
     (smddp,) = re.findall(r"^smddp=([\d.]+)\.\*", script, re.MULTILINE)
     assert f"CI tests {smddp}, {needed}, the version in `constraints/base.txt`" in section
+
+
+def test_an_old_python_makes_no_environment(tmp_path: Path) -> None:
+    """Which would be used again, also with another PYTHON."""
+    python = tmp_path / "python"
+    old = "import sys; sys.version_info = (3, 9, 18); exec(sys.argv[1])"
+    python.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} -c "{old}" "$2"\nmkdir "$3"\n'
+    )
+    python.chmod(0o755)
+    where = ["-C", str(tmp_path), "-f", str(ROOT / "Makefile")]
+    command = ["make", *where, f"PYTHON={python}", ".venv/bin/uv"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "rsctl needs Python 3.10 or newer: add PYTHON=python3.12, or another one" in done.stderr
+    assert (done.returncode, (tmp_path / ".venv").exists()) == (2, False)
