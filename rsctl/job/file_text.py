@@ -7,11 +7,14 @@ import os
 import re
 import stat
 import sys
+from contextlib import suppress
 
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.job.yaml_tree import Position
 
 MAX_BYTES = 1 << 20
+_ALIKE = 0.8
+"""The similarity of two names of files, up to 1, from which one is suggested for the other."""
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _FOREIGN_BOMS = (
@@ -48,7 +51,7 @@ def read_text(path: str) -> str:
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
         reason = getattr(problem, "strerror", None) or str(problem)
         message = f"cannot read this file: {reason}"
-        raise YamlError(start, message, "check the path and its permissions") from None
+        raise YamlError(start, message, _remedy(path, problem)) from None
     if len(data) > MAX_BYTES:
         raise YamlError(
             start,
@@ -56,6 +59,19 @@ def read_text(path: str) -> str:
             "check that it is the right file",
         )
     return _checked(_decoded(data, path), path)
+
+
+def _remedy(path: str, problem: Exception) -> str:
+    """The remedy for a file that cannot be read: one beside it that has a name like its own."""
+    folder, name = os.path.split(path)
+    with suppress(OSError):
+        beside = os.listdir(folder or ".") if isinstance(problem, FileNotFoundError) else []
+        import difflib  # only after a mistake
+
+        files = [file for file in beside if file.endswith((".yaml", ".yml", ".json"))]
+        if close := difflib.get_close_matches(name, files, 1, _ALIKE):
+            return f"did you mean {os.path.join(folder, close[0])!r}?"
+    return "check the path and its permissions"
 
 
 def _read_stdin() -> bytes:

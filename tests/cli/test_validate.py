@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from .conftest import Cli
@@ -69,6 +71,18 @@ def test_several_files_are_all_looked_at(rsctl: Cli) -> None:
     )
     found = rsctl("validate", "-o", "json", *files).json["findings"]
     assert [finding["file"] for finding in found] == ["bad.yaml", "bad.yaml", "nothing.yaml"]
+
+
+@pytest.mark.parametrize("path", ["job.yml", "jobs.yaml", "Job.yaml", "{folder}/job.yml"])
+def test_the_file_beside_a_missing_one(rsctl: Cli, path: str) -> None:
+    written = rsctl.write(GOOD)
+    rsctl.write("a note", "job.txt")
+    asked = path.format(folder=rsctl.folder)
+    meant = os.path.join(os.path.dirname(asked), os.path.basename(written))
+    assert rsctl("validate", asked).err == (
+        f"{asked}:1:1: error: cannot read this file: No such file or directory\n"
+        f"    -> did you mean '{meant}'?\n"
+    )
 
 
 def test_no_findings_as_json(rsctl: Cli) -> None:
