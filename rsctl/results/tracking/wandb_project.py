@@ -11,6 +11,7 @@ is done at all. Sessions are few then: data that arrives within minutes goes int
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,11 @@ _SECONDS = 60.0
 _OFFLINE_SECONDS = 300.0
 _MODES = {"offline": "offline", "dryrun": "offline", "disabled": "disabled"}
 _RETRIES = 2
+_REMEDIES = [
+    (r"user is not logged in|error 401", "set WANDB_API_KEY to a key of this server"),
+    (r"permission denied|error 403", "check that the user of WANDB_API_KEY may write to {}"),
+    (r"entity .* not found", "check the entity of {}"),
+]
 
 
 class WandbProject:
@@ -105,7 +111,13 @@ class WandbProject:
                 yield session
                 session.finish(exit_code=int(end is not None and end is not JobState.SUCCEEDED))
             except (wandb.Error, TimeoutError) as problem:
-                raise TrackerError(one_line(problem)) from None
+                raise TrackerError(self._explained(problem)) from None
+
+    def _explained(self, problem: Exception) -> str:
+        """The report of the client, with the remedy if the server refuses the key or the place."""
+        text = one_line(problem)
+        remedy = next((each for known, each in _REMEDIES if re.search(known, text)), None)
+        return f"{text} ({remedy.format(f'{self._entity}/{self._project}')})" if remedy else text
 
     @contextmanager
     def _folder(self) -> Iterator[str]:

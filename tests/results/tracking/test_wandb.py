@@ -127,6 +127,28 @@ def test_a_server_that_is_down_or_refuses_gets_it_later(server: WandbServer, sen
     assert (stored.is_complete, stored.exit_code) == (True, 0)
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "remedy"),
+    [
+        # https://github.com/wandb/wandb/issues/9620
+        (401, "user is not logged in", "set WANDB_API_KEY to a key of this server"),
+        # https://github.com/wandb/wandb/issues/8609
+        (403, "permission denied", "check that the user of WANDB_API_KEY may write to team/proj"),
+        # https://github.com/wandb/wandb/issues/2484
+        (404, "entity team not found during upsertBucket", "check the entity of team/proj"),
+    ],
+)
+def test_a_run_that_the_server_refuses(
+    server: WandbServer, send: Send, status: int, message: str, remedy: str
+) -> None:
+    job = job_for(server.url)
+    job.end()
+    server.refuses_run = (status, message)
+    problem = send(job.run).problem or ""
+    assert message in problem
+    assert problem.endswith(f" ({remedy})")
+
+
 def test_a_key_is_not_sent_in_clear(send: Send) -> None:
     job = job_for("http://wandb.example")
     problem = send(job.run).problem or ""

@@ -50,11 +50,14 @@ class _Server(ThreadingHTTPServer):
 
 
 class WandbServer:
-    """Keeps what it is sent; `refuses` is the status with which it answers rows, if it is set."""
+    """Keeps what it is sent; `refuses` is the status with which it answers rows, if it is set, and
+    `refuses_run` the status and the message with which it answers the creation of a run.
+    """
 
     def __init__(self) -> None:
         self.runs: dict[str, StoredRun] = {}
         self.refuses: int | None = None
+        self.refuses_run: tuple[int, str] | None = None
         self._http = _Server(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_port}"
 
@@ -127,6 +130,10 @@ def _handler(server: WandbServer) -> type[BaseHTTPRequestHandler]:
                     return self._answer({"error": "no"}, server.refuses)
                 server.stream(stream[1], sent)
                 return self._answer({"limits": {}})
+            if server.refuses_run and sent["operationName"] == "UpsertBucket":
+                status, message = server.refuses_run
+                refused = {"message": message, "path": ["upsertBucket"]}
+                return self._answer({"errors": [refused], "data": {"upsertBucket": None}}, status)
             return self._answer(
                 {"data": server.operation(sent["operationName"], sent["variables"])}
             )
