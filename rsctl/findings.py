@@ -111,9 +111,9 @@ class RsctlError(Exception):
 
     @property
     def summary(self) -> str:
-        """The messages of the errors in one line, for use within another message."""
-        errors = [finding for finding in self.findings if finding.is_error]
-        return "; ".join(finding.message for finding in errors or self.findings)
+        """The messages without warnings in one line, for use within another message."""
+        why = [each for each in self.findings if each.severity != "warning"]
+        return "; ".join(finding.message for finding in why or self.findings)
 
 
 def _text(finding: Finding) -> str:

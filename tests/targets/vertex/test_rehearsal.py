@@ -156,7 +156,9 @@ def test_an_emulator_that_is_killed_takes_the_job_with_it(rsctl: Rsctl) -> None:
     job = rsctl.write_job(bash="echo up; exec sleep 600", image={"base": "b"})
     run = rsctl.detach(job, *REHEARSE)
     rsctl.wait_for_log(run, "up")
-    os.kill(int((rsctl.home / "runs" / run / "emulator.lock").read_text()), signal.SIGKILL)
+    os.kill(
+        int((rsctl.home / "runs" / run / "emulator.lock").read_text().split()[0]), signal.SIGKILL
+    )
     status = wait_until(lambda: _final(rsctl.status(run)), "the end")
     assert status["state"] == "failed"
     assert status["reason"] == ("its emulator has ended; rsctl has removed the rest of the job")

@@ -136,7 +136,7 @@ def test_killed_it_leaves_nothing_after_the_next_command(busy: str) -> None:
     """Nor does the real cloud become the run's."""
     for process in _guards(busy):
         os.kill(process, signal.SIGKILL)
-    os.kill(int((run_directory(RUN) / "emulator.lock").read_text()), signal.SIGKILL)
+    os.kill(int((run_directory(RUN) / "emulator.lock").read_text().split()[0]), signal.SIGKILL)
     wait_until(lambda: emulator.is_lost(RUN), "its death")
     assert leftovers(busy)
     clean_up_dead_emulators()
