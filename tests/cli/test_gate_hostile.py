@@ -38,7 +38,7 @@ def test_a_verdict_stays_visible(rsctl: Cli, summary: Path) -> None:
     assert "  90 x/s " in row
     assert last == "now against before: regressed"
     [command] = [line for line in done.err.splitlines() if line.startswith("::error ")]
-    assert command.startswith("::error title=throughput (n=x/s%0A%3A\\x3astop-commands")
+    assert command.startswith("::error title=throughput (n=x/s\\n%3A\\x3astop-commands")
     assert "::median 100 x/s " in command
     for name in (summary.name, "g.md"):
         text = Path(name).read_text()

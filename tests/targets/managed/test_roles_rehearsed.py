@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import Rsctl, rehearsed
+from ..conftest import Rsctl
 
 CLOUDS = ("vertex", "sagemaker")
 TRAIN = """\
@@ -77,7 +77,9 @@ def write_job(rsctl: Rsctl, **changes: Any) -> str:
 
 
 def rehearse(rsctl: Rsctl, job: str, cloud: str) -> Any:
-    return rsctl("submit", job, *rehearsed(cloud), "-o", "json")
+    return rsctl(
+        "submit", job, "-t", cloud, "--rehearse", "--rehearse-with", "process", "-o", "json"
+    )
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
