@@ -24,7 +24,7 @@ from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 SOON: dict[str, dict[str, float]] = {
     "vertex": {"provision": 2, "stagger": 2},
-    "sagemaker": {"launch": 2, "prepare": 2, "image": 2, "upload": 2, "interrupted": 10},
+    "sagemaker": {"launch": 2, "prepare": 2, "image": 2, "interrupted": 10},
 }
 """The behaviour of clouds whose machines come soon, for tests that are not about that time."""
 
