@@ -73,7 +73,7 @@ def test_lines_of_a_log_and_of_a_document_are_cut_and_that_is_stated() -> None:
     )
     lines = ["x"] * 399 + ["y" * 2000]
     assert text_document("\n".join(lines)).endswith(f"x\n{'y' * 2000}</pre>")
-    assert text_document("\n".join([*lines, "z"])).endswith(f"{'y' * 2000}\n… 1 more lines</pre>")
+    assert text_document("\n".join([*lines, "z"])).endswith(f"{'y' * 2000}\n… 1 more line</pre>")
     assert text_document("y" * 2001).endswith(" … (2,001 characters)</pre>")
 
 
