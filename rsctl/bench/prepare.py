@@ -227,8 +227,8 @@ def _text_of(bench: BenchRecord) -> str:
     if HIDDEN in bench.text:
         message = (
             f"the job file of {bench.bench} has a secret, which rsctl does not store, and has "
+            "changed since the bench started"
         )
-        message += "changed since the bench started"
         remedy = "restore it, or measure it again: rsctl bench run JOB"
         raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
     return bench.text

@@ -69,7 +69,7 @@ def test_the_window_is_the_last_commits() -> None:
 
 
 def test_the_window_begins_at_the_last_step() -> None:
-    """The label says so where the step was for the worse: nobody may have mended it."""
+    """The label names a step that made the metric worse: the regression may still be there."""
     records = [*steady(15), *steady(10, level=0.8, first=15)]
     for each in records:  # each metric has a window of its own
         [cell] = each.cells
