@@ -7,13 +7,16 @@ a mounted file system, whose sizes are checked; checksums it does not have.
 
 from __future__ import annotations
 
+import atexit
 import errno
+import fcntl
 import json
 import os
 import shutil
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from rsctl.node.errors import CONFIGURATION, TEMPORARY, LaunchError
@@ -45,22 +48,60 @@ class Copied:
 
 
 def copy(wanted: CopyRequest) -> Copied | None:
-    """Have the data on this disk; None if it has been there before. Raises LaunchError."""
-    if _is_complete(wanted):
-        return None
-    began, copied = time.monotonic(), Copied()
+    """Have the data on this disk; None if it has been there before. Raises LaunchError.
+
+    Another node of the job on this machine waits, and finds it.
+    """
     try:
-        files = list(_files(wanted, copied))
-        missing = [file for file in files if not _is_there(file)]
-        _require_space(wanted, missing)
-        _copy_missing(wanted, missing)
-        copied.files, copied.bytes = len(missing), sum(file.size for file in missing)
-        copied.seconds = time.monotonic() - began
-        _write_marker(wanted, files)
+        with _own_folder(os.path.dirname(wanted.marker)):
+            return None if _is_complete(wanted) else _copy(wanted)
     except OSError as problem:
         raise _failed(wanted, problem) from None
     except Changed as problem:
         raise _changed(wanted, str(problem)) from None
+
+
+@contextmanager
+def _own_folder(path: str) -> Iterator[None]:
+    """Have a folder that only this user can change, and a lock on it. Raises OSError.
+
+    On a cluster other users have the same disk, and could have put their data there.
+    """
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "the folder belongs to another user", path)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def remove_at_exit(folder: str) -> None:
+    """Remove a folder of copies when this process ends, unless another node here still uses it."""
+    with suppress(OSError):
+        used = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(used, fcntl.LOCK_SH)
+        atexit.register(_remove_unused, folder, used)
+
+
+def _remove_unused(folder: str, used: int) -> None:
+    with suppress(OSError):
+        fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+
+
+def _copy(wanted: CopyRequest) -> Copied:
+    """Raises OSError and Changed."""
+    began, copied = time.monotonic(), Copied()
+    files = list(_files(wanted, copied))
+    missing = [file for file in files if not _is_there(file)]
+    _require_space(wanted, missing)
+    _copy_missing(wanted, missing)
+    copied.files, copied.bytes = len(missing), sum(file.size for file in missing)
+    copied.seconds = time.monotonic() - began
+    _write_marker(wanted, files)
     return copied
 
 
@@ -135,9 +176,10 @@ def _is_there(file: File) -> bool:
 
 
 def _require_space(wanted: CopyRequest, missing: list[File]) -> None:
-    folder = os.path.dirname(wanted.marker)
-    os.makedirs(folder, exist_ok=True)
-    free, needed = shutil.disk_usage(folder).free, sum(file.size for file in missing)
+    free, needed = (
+        shutil.disk_usage(os.path.dirname(wanted.marker)).free,
+        sum(file.size for file in missing),
+    )
     if needed > free:
         message = (
             f"{wanted.name} needs {needed:,} bytes on this node's disk, which has only {free:,} "

@@ -8,7 +8,9 @@ variable.
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -64,7 +66,7 @@ def _is_list(variable: str) -> bool:
 
 def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]) -> str:
     """Where an input is copied to."""
-    from rsctl.node.copies import CopyRequest, copy
+    from rsctl.node.copies import CopyRequest, copy, remove_at_exit
 
     target = _below_root(_value(name, environ), environ)
     source = _below_root(source, environ)
@@ -75,7 +77,11 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
     base = os.path.dirname(here) if names is None else here
     marker = os.path.join(os.path.dirname(base), f".{name}.complete")
     print(f"rsctl: copying {name} from {source} to {target}", flush=True)
-    copied = copy(CopyRequest(name, folder, here, marker, names))
+    try:
+        copied = copy(CopyRequest(name, folder, here, marker, names))
+    finally:
+        if environ.get("RSCTL_TARGET") == "slurm":  # elsewhere the disk ends with its node
+            remove_at_exit(os.path.dirname(marker))
     if copied is None:
         print(f"rsctl: {name} exists from an earlier start", flush=True)
     else:
@@ -103,10 +109,13 @@ def _emit(name: str, metrics: Mapping[str, float]) -> None:
 def _listed(name: str, cluster: Cluster, processes: int, environ: Mapping[str, str]) -> str:
     """Write the names of each local rank's shards; the path of the file, for any of them."""
     own = _own(_expanded(name, _value(name, environ)), cluster)
-    folder = os.path.join(_below_root(tempfile.gettempdir(), environ), "rsctl-shards")
-    path = os.path.join(folder, f"{name}.{_LOCAL_RANK}")
+    folder = _below_root(tempfile.gettempdir(), environ)
     try:
         os.makedirs(folder, exist_ok=True)
+        # On a cluster other users have the same folder for temporary files.
+        made = tempfile.mkdtemp(prefix="rsctl-shards-", dir=folder)
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        path = os.path.join(made, f"{name}.{_LOCAL_RANK}")
         for local_rank in range(processes):
             names = shards.share(own, local_rank, processes)
             with open(of_rank(path, local_rank), "w", encoding="utf-8") as file:

@@ -66,14 +66,16 @@ def last_part(location: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def copied_path(given: GivenInput) -> str:
-    """The path to which rsctl-launch copies an input on the clouds."""
-    return f"{COPIES}/{given.name}/{last_part(given.location)}"
+def copied_path(given: GivenInput, copies: str = COPIES) -> str:
+    """The path to which rsctl-launch copies an input on the clouds, or below another folder."""
+    return f"{copies}/{given.name}/{last_part(given.location)}"
 
 
-def mounted_input(given: GivenInput, path: str, by: str, copied_from: str) -> InputPlan:
-    """An input that all nodes see at a path. rsctl-launch makes a copy from there: that needs
-    neither credentials nor a client in the image.
+def mounted_input(
+    given: GivenInput, path: str, by: str, copied_from: str, copies: str = COPIES
+) -> InputPlan:
+    """An input that all nodes see at a path. rsctl-launch makes a copy from there, below `copies`:
+    that needs neither credentials nor a client in the image.
     """
     location = str(given.location)
     plan = InputPlan(
@@ -86,7 +88,7 @@ def mounted_input(given: GivenInput, path: str, by: str, copied_from: str) -> In
     )
     if given.mode == "copy":
         who = f"rsctl-launch, from {copied_from}"
-        return replace(plan, path=copied_path(given), by=who, source=path)
+        return replace(plan, path=copied_path(given, copies), by=who, source=path)
     if given.mode == "stream":
         return replace(plan, path=location, by="the script, which opens URLs")
     return plan

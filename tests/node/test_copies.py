@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,48 @@ def test_a_folder_is_copied_once(source: Path) -> None:
     assert files(data.target) == {"a": b"a", "sub/b": b"bb", "sub/deep/c": b"", ".d": b"dddd"}
     shutil.rmtree(source)
     assert copies.copy(data) is None
+
+
+def test_a_copy_of_another_user_is_neither_used_nor_continued(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster users share a node's disk, and a marker may have been written for this job."""
+    data = wanted(source)
+    copied(data)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(LaunchError, match="belongs to another user") as caught:
+        copies.copy(data)
+    assert (caught.value.exit_code, caught.value.code) == (TEMPORARY, "input")
+
+
+def test_a_link_in_the_place_of_the_folder_is_not_followed(source: Path, tmp_path: Path) -> None:
+    data = wanted(source)
+    (tmp_path / "elsewhere").mkdir()
+    Path(data.marker).parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LaunchError, match="cannot copy train"):
+        copies.copy(data)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_other_users_cannot_read_a_copy(source: Path) -> None:
+    data = wanted(source)
+    copied(data)
+    assert Path(data.marker).parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_copy_is_removed_by_the_last_process_that_uses_it(source: Path) -> None:
+    data = wanted(source)
+    copied(data)
+    folder = os.path.dirname(data.marker)
+    program = "import sys; from rsctl.node import copies; copies.remove_at_exit(sys.argv[1])"
+    command = [sys.executable, "-c", program, folder]
+    other = os.open(folder, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_SH)
+    subprocess.run(command, check=True)
+    assert Path(data.marker).exists()
+    os.close(other)
+    subprocess.run(command, check=True)
+    assert not Path(folder).exists()
 
 
 def test_a_single_file_and_chosen_files(source: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.node import inputs
+from rsctl.node import copies, inputs
 from rsctl.node.cluster import Cluster
 from rsctl.node.errors import LaunchError
 
@@ -56,6 +56,20 @@ def test_a_rank_that_is_left_without_shards_finds_an_empty_file() -> None:
     assert listed(inputs.provide(node(1), options(1, shards=("train",)), environ), 0) == []
 
 
+def test_the_lists_are_in_a_new_folder_of_this_user_alone(tmp_path: Path) -> None:
+    """On a cluster users share /tmp, where another user can have put links of any name."""
+    mine, planted = tmp_path / "mine", tmp_path / "tmp" / "rsctl-shards"
+    mine.write_text("precious")
+    planted.mkdir()
+    (planted / "train.0").symlink_to(mine)
+    environ = {"RSCTL_INPUT_TRAIN": "/d/{0..0}.tar"}
+    found = inputs.provide(node(0, of=1), options(1, shards=("train",)), environ)
+    assert listed(found, 0) == ["/d/0.tar"]
+    assert mine.read_text() == "precious"
+    folder = Path(found["RSCTL_INPUT_TRAIN_SHARDS"]).parent
+    assert folder.stat().st_mode & 0o077 == 0
+
+
 def test_a_node_copies_its_own_part_of_the_shards(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,6 +88,22 @@ def test_a_node_copies_its_own_part_of_the_shards(
     assert metrics == {"rsctl": "metrics", "input.train.files": 2, "input.train.bytes": 4}
     inputs.provide(node(1), given, environ)
     assert capfd.readouterr().out.splitlines()[1] == "rsctl: train exists from an earlier start"
+
+
+@pytest.mark.parametrize(("target", "removed"), [("slurm", ["disk"]), ("vertex", [])])
+def test_only_on_a_cluster_a_copy_ends_with_its_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, removed: list[str]
+) -> None:
+    """A cluster's disk remains: later runs would use old data, and nothing would free the space."""
+    found: list[str] = []
+    monkeypatch.setattr(copies, "remove_at_exit", lambda path: found.append(Path(path).name))
+    (tmp_path / "data").write_text("x")
+    environ = {"RSCTL_INPUT_TRAIN": f"{tmp_path}/disk/train/data", "RSCTL_TARGET": target}
+    inputs.provide(node(0), options(copy=(f"train={tmp_path}/data",)), environ)
+    missing = options(copy=(f"train={tmp_path}/missing",))
+    with pytest.raises(LaunchError):
+        inputs.provide(node(0), missing, environ)
+    assert found == removed * 2
 
 
 def test_reducers_copy_nothing_and_other_roles_all_of_it(tmp_path: Path) -> None:
@@ -131,6 +161,7 @@ def test_each_rank_finds_its_own_list(
     found = sorted(line for line in started.out.splitlines() if line.startswith("rank"))
     ranks = {"once": ["rank 0 /d/0 /d/1 /d/2"], "torchrun": ["rank 0 /d/0 /d/2", "rank 1 /d/1"]}
     assert found == ranks[launcher]
+    assert not list((tmp_path / "tmp").glob("rsctl-shards-*"))
 
 
 def test_a_job_whose_data_cannot_be_copied_does_not_start(launch: LaunchNode) -> None:

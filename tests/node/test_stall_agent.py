@@ -99,6 +99,17 @@ def test_a_file_in_place_of_the_pipe_is_not_removed(tmp_path: Path, kind: str) -
     assert path.exists()
 
 
+def test_another_users_pipe_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a cluster users share /tmp, and the pipe's name is known."""
+    pipe = tmp_path / "rsctl-ask-worker-0"
+    os.mkfifo(pipe, 0o666)
+    own = agent._open_pipe(str(pipe))
+    assert own is not None
+    os.close(own)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert agent._open_pipe(str(pipe)) is None
+
+
 def test_many_process_groups_of_a_rank_go_over_several_lines() -> None:
     entries = [
         {"number": n, "op": "all_reduce", "sizes": [[n]], "dtypes": ["Float"], "ended": True}

@@ -302,12 +302,15 @@ def _make_pipe(path: str) -> bool:
 
 
 def _open_pipe(path: str) -> int | None:
-    """The pipe for requests; None where there is none, or a file of another kind."""
+    """The pipe for requests; None where there is none, a file of another kind, or another user's
+    pipe.
+    """
     try:
         pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
-    if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+    found = os.fstat(pipe)
+    if stat.S_ISFIFO(found.st_mode) and found.st_uid == os.geteuid():
         return pipe
     os.close(pipe)
     return None

@@ -53,6 +53,13 @@ claim() {
         echo "rsctl: cannot make $RSCTL_FOLDER on $(hostname): is targets.slurm.shared there, and may you write to it?" >&2
         exit 3
     }
+    case $(stat -c %u "$RSCTL_FOLDER") in
+        "$(id -u)" | 0) ;; # root owns all files of some mounts
+        *)
+            echo "rsctl: $RSCTL_FOLDER belongs to another user" >&2
+            exit 3
+            ;;
+    esac
     ln -s "$own" "$RSCTL_FOLDER/job" 2>/dev/null || [ "$(readlink "$RSCTL_FOLDER/job")" = "$own" ] || {
         echo "rsctl: job $(readlink "$RSCTL_FOLDER/job") runs $RSCTL_RUN; this one, $own, ends" >&2
         exit 0

@@ -39,13 +39,13 @@ def common_env(job: Job, run: str) -> dict[str, Optional[str]]:
     }
 
 
-def step_env(job: Job, step: Step) -> dict[str, Optional[str]]:
+def step_env(job: Job, run: str, step: Step) -> dict[str, Optional[str]]:
     """The variables of a step's tasks beside the common ones; None for a secret."""
     has_reducers = bool(reducer_count(job))
     if step.role == "reducer":
         own: dict[str, Optional[str]] = {n: str(value) for n, value in job.reducers.env.items()}
         return {**own, **comm_env(job, has_reducers), **reducers_env(job, has_reducers)}
-    env = {**user_env(step.job), **input_env(input_plans(step.job))}
+    env = {**user_env(step.job), **input_env(input_plans(step.job, run))}
     if step.role == "worker":
         env |= {**comm_env(job, has_reducers), **reducers_env(job, has_reducers)}
         env |= checks_env(job)
@@ -55,4 +55,4 @@ def step_env(job: Job, step: Step) -> dict[str, Optional[str]]:
 
 def plan_env(job: Job, run: str, step: Step) -> dict[str, Optional[str]]:
     """The variables of the chief, as a plan shows them."""
-    return {**common_env(job, run), **step_env(job, step)}
+    return {**common_env(job, run), **step_env(job, run, step)}

@@ -54,7 +54,7 @@ def batch_script(
             "",
             *_setup(job),
             "",
-            *_functions(job, allocation),
+            *_functions(job, run, allocation),
             "package() {",
             f"    cat <<'{_END}'",
             PACKAGE.format(digest=digest),
@@ -120,7 +120,7 @@ def _setup(job: Job) -> Iterator[str]:
     yield "}"
 
 
-def _functions(job: Job, allocation: Allocation) -> Iterator[str]:
+def _functions(job: Job, run: str, allocation: Allocation) -> Iterator[str]:
     options = slurm_options(job)
     mounts = mounts_of(job)
     has_gpus = any(component.gpus for component in allocation.components)
@@ -135,13 +135,13 @@ def _functions(job: Job, allocation: Allocation) -> Iterator[str]:
     )
     yield "}"
     for step in allocation.steps:
-        yield from _step_function(job, step, mounts, inside, python)
+        yield from _step_function(job, run, step, mounts, inside, python)
 
 
 def _step_function(
-    job: Job, step: Step, mounts: list[str], inside: str, python: str
+    job: Job, run: str, step: Step, mounts: list[str], inside: str, python: str
 ) -> Iterator[str]:
-    options, env = slurm_options(job), step_env(job, step)
+    options, env = slurm_options(job), step_env(job, run, step)
     names = sorted({*_RUNTIME, *common_env(job, ""), *env})
     words = ["srun", _UNBOUND, *containers.srun_words(options, mounts, names)]
     if step.role == "worker":
@@ -156,14 +156,14 @@ def _step_function(
         yield f"    unset {' '.join(hidden)}"
     task = f'{inside}{python} {_START} rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS"'
     yield f'    exec {" ".join(words)} "${{@:3}}" {task} \\'
-    yield f'        "$RSCTL_FOLDER/package/source" -- {_command(step, python)}'
+    yield f'        "$RSCTL_FOLDER/package/source" -- {_command(step, run, python)}'
     yield "}"
 
 
-def _command(step: Step, python: str) -> str:
+def _command(step: Step, run: str, python: str) -> str:
     if step.job.run.launcher == "none":
         return shlex.join(user_command(step.job))
-    inputs = input_plans(step.job)
+    inputs = input_plans(step.job, run)
     arguments = launch_arguments(step.job, step.processes, inputs=inputs)
     return f"{python} {_START} rsctl.node.launch {shlex.join(arguments)}"
 

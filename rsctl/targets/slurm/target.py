@@ -66,7 +66,7 @@ class SlurmTarget(ManagedTarget):
             env=plan_env(job, run, chief),
             request=request,
             findings=findings,
-            inputs=planned(input_plans(job)),
+            inputs=planned(input_plans(job, run)),
         )
         places = [Placeholder(("environment", name), name) for name in secrets]
         if image.recipe is not None:

@@ -500,6 +500,36 @@ def set_up(folder: Path, setup: list[str], then: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize(("owner", "code"), [("", 0), ("0", 0), ("4711", 3)])
+def test_a_run_in_another_users_folder_does_not_start(
+    tmp_path: Path, owner: str, code: int
+) -> None:
+    """A queue shows the names of runs, and everyone can write to some shared folders."""
+    script = planned(tmp_path, slurm={"shared": str(tmp_path)}).request["script"]
+    head = script[script.index("\nset -u\n") : script.index("\nset_up() {")]
+    functions = script[script.index("\nnote() {") : script.index("\nunpack() {")]
+    stat = f"stat() {{ echo {owner}; }}" if owner else ""
+    done = subprocess.run(
+        ["bash", "-c", f"{head}\n{functions}\n{stat}\nclaim"],
+        env={"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "7"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert ("belongs to another user" in done.stderr) == bool(code)
+    assert (tmp_path / RUN / "states").exists() == (code == 0)
+
+
+def test_each_run_has_its_own_copies(tmp_path: Path) -> None:
+    """A node's disk outlives its jobs, and a later run must not find the data of an earlier one."""
+    made = planned(tmp_path, inputs={"train": {"uri": "/bin/sh", "mode": "copy"}})
+    path = f"/var/tmp/rsctl-{RUN}/train/sh"
+    assert [each.path for each in made.inputs] == [path]
+    assert f"export RSCTL_INPUT_TRAIN={path}\n" in made.request["script"]
+    assert "--copy train=/bin/sh" in made.request["script"]
+
+
 def test_options_of_the_shell_that_setup_sets_end_with_it(tmp_path: Path) -> None:
     """People begin scripts with `set -euo pipefail`; the rest of the batch script is not theirs."""
     setup = ["set -euo pipefail", "export WORD=kept"]
