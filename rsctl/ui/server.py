@@ -46,7 +46,9 @@ def serve(port: int = 0, token_file: Path | None = None) -> Iterator[Served]:
     guard = Guard(make_app(keeper), number, token)
     config = uvicorn.Config(
         guard,
+        http="h11",  # httptools has no limit for the length of a header
         log_config=None,
+        log_level="error",  # other users of this machine can send malformed requests
         access_log=False,  # it would contain the token
         lifespan="off",
         ws="none",

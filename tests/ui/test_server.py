@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,7 +26,7 @@ from rsctl.api import LogEvent, Run
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
-from rsctl.ui.server import Served
+from rsctl.ui.server import Served, serve
 from rsctl.ui.streams import LINES
 from tests.cli.conftest import Cli, MadeRun, at
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
@@ -64,6 +67,22 @@ def events(answer: HTTPResponse) -> Iterator[tuple[str, object]]:
             name = line[7:].strip()
         elif line.startswith("data: "):
             yield name, json.loads(line[6:])
+
+
+def test_a_header_without_an_end_is_cut_off(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other users of this machine can connect. httptools, which uvicorn would take where it is
+    installed, keeps a header of any length; and each line in a terminal is one of theirs.
+    """
+    auto = SimpleNamespace(AutoHTTPProtocol=lambda **_: asyncio.Protocol())
+    monkeypatch.setitem(sys.modules, "uvicorn.protocols.http.auto", auto)
+    with serve() as server:
+        address = "127.0.0.1", urlsplit(server.url).port or 0
+        with socket.create_connection(address, DEADLINE_SECONDS) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\nX: " + bytes(100_000))
+            assert stranger.recv(12) == b"HTTP/1.1 400"
+    assert not caplog.records
 
 
 def test_only_the_address_with_the_token_opens_the_page(
