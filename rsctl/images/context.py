@@ -238,7 +238,7 @@ def source_entries(
     entries = [ContextEntry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
     empty_submodules = EmptySubmodules()
-    for item, relative in _walk(source, "", ignore, git, left_out, wanted, results):
+    for item, relative in _walk(source, ignore, git, left_out, wanted, results):
         name, mode = prefix + relative, item.stat(follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
             entries.append(ContextEntry(name, link=os.readlink(item)))
@@ -276,17 +276,16 @@ def _without_emptied(
 
 
 def _walk(
-    folder: Path,
-    relative: str,
+    source: Path,
     ignore: Dockerignore,
     git: Gitignore | None,
     left_out: list[LeftOut],
     wanted: Callable[[str], bool] | None,
     results: frozenset[str],
-    above: str | None = None,
 ) -> Iterator[tuple[os.DirEntry[str], str]]:
-    for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        name = f"{relative}/{item.name}" if relative else item.name
+    waiting = _entries_of(source, "", None, left_out)
+    while waiting:  # not by recursion, which a source of a thousand levels would exhaust
+        item, name, above, left_out = waiting.pop()
         is_folder = item.is_dir(follow_symlinks=False)
         if wanted is not None and not is_folder and not wanted(name):
             continue
@@ -304,8 +303,19 @@ def _walk(
         else:
             yield item, name
         if is_folder and (ignore.can_return or not reason):
-            below = [] if reason else left_out
-            yield from _walk(Path(item), name, ignore, git, below, wanted, results, inside)
+            waiting += _entries_of(item, name, inside, [] if reason else left_out)
+
+
+_Waiting = tuple["os.DirEntry[str]", str, "str | None", list[LeftOut]]
+
+
+def _entries_of(
+    folder: os.PathLike[str], relative: str, above: str | None, left_out: list[LeftOut]
+) -> list[_Waiting]:
+    """The entries of a folder, the first of them last."""
+    prefix = f"{relative}/" if relative else ""
+    entries = sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
+    return [(entry, prefix + entry.name, above, left_out) for entry in entries]
 
 
 def leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:

@@ -223,13 +223,16 @@ def _require_tree(folder: Path, shown: str) -> None:
         return
     if not folder.is_dir():
         raise ValueError(f"the repository's {shown} is not a folder")
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = f"{shown}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                _require_tree(Path(entry.path), name)
-            elif not entry.is_file(follow_symlinks=False) and not _is_linked_file(entry):
-                raise ValueError(f"the repository's {name} is neither a file nor a folder")
+    waiting = [(os.fspath(folder), shown)]
+    while waiting:  # not by recursion, which a tree of a thousand levels would exhaust
+        path, shown = waiting.pop()
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = f"{shown}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, name))
+                elif not entry.is_file(follow_symlinks=False) and not _is_linked_file(entry):
+                    raise ValueError(f"the repository's {name} is neither a file nor a folder")
 
 
 def _is_linked_file(entry: os.DirEntry[str]) -> bool:

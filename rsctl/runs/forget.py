@@ -156,7 +156,7 @@ def _remove(folder: Path, kept: Collection[Path]) -> None:
             return
         for entry in sorted(folder.iterdir(), key=lambda path: path.name in (_MARK, _LOCK)):
             if entry not in kept:
-                _remove_entry(entry)
+                remove_entry(entry)
         if kept:
             return
         try:
@@ -166,9 +166,15 @@ def _remove(folder: Path, kept: Collection[Path]) -> None:
                 raise
 
 
-def _remove_entry(entry: Path) -> None:
-    with suppress(FileNotFoundError):  # two may remove it at once
+def remove_entry(entry: Path) -> None:
+    """Remove a file or a folder, if it exists. Raises OSError."""
+    try:
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:
             entry.unlink()
+    except FileNotFoundError:  # two may remove it at once
+        return
+    except RecursionError:  # a job can make more levels than shutil can remove
+        why = "its folders are nested too deeply"
+        raise OSError(errno.ENAMETOOLONG, why, str(entry)) from None

@@ -22,6 +22,7 @@ from rsctl.images.context import (
     unreadable,
 )
 from rsctl.images.findings import left_out_notes
+from tests.kit.disks import deep_folder
 
 from .conftest import context
 
@@ -186,6 +187,13 @@ def test_a_link_to_a_folder_or_out_of_it_stays_a_link(source: Path) -> None:
         "source/loop": ".",
         "source/outside": "/etc/passwd",
     }
+
+
+def test_a_source_can_have_any_number_of_levels(source: Path) -> None:
+    with deep_folder(source) as deepest:
+        (deepest / "file").touch()
+        entries, _ = source_entries(source, "app/")
+    assert f"app/{'a/' * 300}file" in {entry.name for entry in entries}
 
 
 def test_sockets_and_pipes_are_left_out(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

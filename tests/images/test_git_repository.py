@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from rsctl.images.git_commit import commit_of
 from rsctl.images.git_repository import GitRepository, find_repository
+from tests.kit.disks import deep_folder
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
 
@@ -62,3 +65,11 @@ def test_a_folder_of_another_kind_is_passed_over(top: Path) -> None:
     own = top / ".git"
     (own / "commondir").write_text("../.git\n")
     assert find_repository(top / "a") == GitRepository(top, own, own)
+
+
+def test_a_repository_can_have_any_number_of_levels(top: Path) -> None:
+    with deep_folder(top / ".git" / "refs") as deepest:
+        (deepest / "ref").write_text("x")
+        assert commit_of(top) is not None
+        os.mkfifo(deepest / "pipe")
+        assert commit_of(top) is None

@@ -1,11 +1,12 @@
-"""A small disk of its own, which a test can fill."""
+"""A small disk of its own, which a test can fill, and folders that are deep."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,16 @@ def fill(disk: Path, left: int = 0) -> Path:
             pass
     os.truncate(filler, max(0, filler.stat().st_size - left))
     return filler
+
+
+@contextmanager
+def deep_folder(folder: Path, levels: int = 300) -> Iterator[Path]:
+    """The innermost of nested folders, more than code in the context can walk by recursion."""
+    deepest = folder.joinpath(*["a"] * levels)
+    deepest.mkdir(parents=True)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(levels)
+    try:
+        yield deepest
+    finally:
+        sys.setrecursionlimit(limit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from rsctl.runs.forget import (
 )
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
+from tests.kit.disks import deep_folder
 
 from .conftest import a_run
 
@@ -48,6 +50,14 @@ def test_the_process_that_ended_a_run_holds_it_for_a_moment(store: Store) -> Non
     threading.Timer(0.2, os.close, [lock]).start()
     assert forget(store, "job-1", seconds=60) == []
     assert not path.exists()
+
+
+def test_a_job_cannot_keep_its_run_by_deep_folders(store: Store) -> None:
+    """Before Python 3.13 shutil removes folders by recursion."""
+    path = made(store)
+    with deep_folder(path / "outputs"), suppress(RsctlError):
+        forget(store, "job-1", with_results=True)
+    assert store.ids() == set()
 
 
 def test_record_and_folder_go_and_results_stay(store: Store) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from rsctl.bench.checkouts import remove_checkout
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.forget import forget, remove_folder
+from rsctl.runs.forget import forget, remove_entry, remove_folder
 from rsctl.runs.home import home, private_folder
 from rsctl.runs.locks import try_lock
 from rsctl.runs.store import Store
@@ -93,9 +92,7 @@ def bucket_path(location: str) -> Path:
 def remove_tree(path: Path) -> None:
     """Remove a folder. Raises RsctlError."""
     try:
-        shutil.rmtree(path)
-    except FileNotFoundError:
-        return
+        remove_entry(path)
     except OSError as problem:
         message = f"{problem.filename} stays: {problem.strerror}"
         remedy = f"remove it yourself: sudo rm -r {shlex.quote(str(path))}"
