@@ -105,7 +105,7 @@ def _body(response: Any) -> _Body:
         body = response.json()["error"]
         message = str(body["message"])
         details = [d for d in body.get("details", ()) if isinstance(d, dict)]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return _Body(status, f"HTTP status {status}")
     reason = next((str(d["reason"]) for d in details if "reason" in d), "")
     return _Body(status, message[:_LONGEST], reason, _activation(details))

@@ -78,7 +78,9 @@ def test_a_service_that_is_switched_off(detail: dict[str, Any], page: str) -> No
     assert made.findings == (error("api-disabled", "Google Cloud refuses: off", remedy),)
 
 
-@pytest.mark.parametrize("body", ["<html>", [], {"error": "text"}, {"error": {}}, {"error": None}])
+@pytest.mark.parametrize(
+    "body", ["<html>", [], {"error": "text"}, {"error": {}}, {"error": None}, "[" * 100_000]
+)
 def test_a_body_of_another_form_leaves_the_status(body: Any) -> None:
     assert error_message(answer(502, body)) == "HTTP status 502"
 

@@ -45,7 +45,7 @@ class RestRequests:
             raise Unreachable(f"{self.who}: {connection_problem(problem)}") from None
         try:
             content = answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             content = {}
         return Answer(answer.status_code, content if isinstance(content, dict) else {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from rsctl.targets.slurm import vertex_requests
 from rsctl.targets.slurm.cluster import JobRecord, Submitted
 from rsctl.targets.slurm.rest import Answer, RestCluster
 from rsctl.targets.slurm.rest_requests import RestRequests
+from tests.kit.deferred import Deferred
+
+requests = Deferred("requests")
 
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=t-1\ntrue\n"
 META = {"meta": {"slurm": {"cluster": "alpha"}}}
@@ -120,6 +124,18 @@ def test_an_answer_that_says_nothing_of_the_job(answer: Answer, reason: str) -> 
         cluster(answer).job(7)
     with pytest.raises(Unanswered):
         cluster(answer).submit(SCRIPT, {}, "t-1")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"[" * 100_000])
+def test_an_answer_of_another_form_leaves_the_status(
+    monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    monkeypatch.setenv("SLURM_JWT", "token")
+    answer = requests.Response()
+    answer.status_code, answer._content = 502, body
+    slurmrestd = RestRequests("http://localhost:6820")
+    slurmrestd._session = SimpleNamespace(request=lambda *_, **__: answer)
+    assert slurmrestd.call("GET", "/slurm/v0.0.41/ping/") == Answer(502, {})
 
 
 def test_slurmrestd_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
