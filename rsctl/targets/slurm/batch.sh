@@ -65,6 +65,7 @@ claim() {
         exit 0
     }
     chmod 700 "$RSCTL_FOLDER"
+    chmod 600 "$RSCTL_FOLDER.batch.log" 2>/dev/null # Slurm makes it for all users, beside the folder
     # Slurm can requeue a job that ends by itself after an earlier preemption (seen with 24.11).
     if grep ' ended ' "$RSCTL_FOLDER/states" 2>/dev/null | tail -n 1 | grep -q ' ended 0 done$'; then
         echo "rsctl: $RSCTL_RUN has ended already; this start of its job does nothing" >&2

@@ -509,6 +509,7 @@ def test_a_run_in_another_users_folder_does_not_start(
     head = script[script.index("\nset -u\n") : script.index("\nset_up() {")]
     functions = script[script.index("\nnote() {") : script.index("\nunpack() {")]
     stat = f"stat() {{ echo {owner}; }}" if owner else ""
+    (tmp_path / f"{RUN}.batch.log").touch(0o644)
     done = subprocess.run(
         ["bash", "-c", f"{head}\n{functions}\n{stat}\nclaim"],
         env={"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "7"},
@@ -519,6 +520,9 @@ def test_a_run_in_another_users_folder_does_not_start(
     assert done.returncode == code, done.stderr
     assert ("belongs to another user" in done.stderr) == bool(code)
     assert (tmp_path / RUN / "states").exists() == (code == 0)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob(f"{RUN}*")}
+    if code == 0:
+        assert modes == {RUN: 0o700, f"{RUN}.batch.log": 0o600}
 
 
 def test_each_run_has_its_own_copies(tmp_path: Path) -> None:
