@@ -112,3 +112,11 @@ def test_a_forged_record_yields_nothing(states: str) -> None:
     line = f'{{"rsctl": "redraws", "lines": ["a\\nb"], "states": "{states}"}}'
     assert measured(events(line.encode())) == []
     assert [event.text for event in logged(events(line.encode()))] == ["a b"]
+
+
+def test_half_of_a_surrogate_pair_in_a_log_is_text() -> None:
+    """A cloud's JSON can have it, and nothing can encode it."""
+    text = '{"rsctl": "metrics", "loss": 1, "x": "\ud800"}'
+    lines = lines_apart([LogEvent(TIME, "worker-0", "", "stdout", text)])
+    assert [line.text for line in lines] == [text.replace("\ud800", "\\ud800")]
+    assert list(MetricReader({}).read_all(measured(lines))) == [[]]

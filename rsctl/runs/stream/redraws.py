@@ -41,12 +41,10 @@ def lines_apart(events: Iterable[LogEvent]) -> list[LogEvent]:
     """The lines; a record that an older node wrote behind a script's text is a line of its own."""
     separate: list[LogEvent] = []
     for event in events:
-        if STRUCTURED in event.text[1:]:
-            parts = apart(event.text.encode(errors="surrogatepass")).split(b"\n")
-            texts = [part.decode(errors="surrogatepass") for part in parts]
-            separate += [replace(event, text=text) for text in texts]
-        else:
-            separate.append(event)
+        # A cloud's JSON can have half of a surrogate pair, which nothing can encode.
+        line = event.text.encode(errors="backslashreplace")
+        parts = apart(line).split(b"\n") if STRUCTURED in event.text[1:] else [line]
+        separate += [replace(event, text=part.decode()) for part in parts]
     return separate
 
 
