@@ -19,7 +19,7 @@ def make_token(file: Path | None = None) -> str:
     """The token of a file; without a file, a new one. A file that does not exist is written, for
     this user alone.
 
-    Raises RsctlError if other users can read the file, or if it has no token.
+    Raises RsctlError if the file is another user's or all users can read it, or if it has no token.
     """
     new = secrets.token_urlsafe(_BYTES)
     if file is None:
@@ -39,8 +39,12 @@ def make_token(file: Path | None = None) -> str:
 
 def _read(file: Path) -> str:
     with open_regular(file) as content:
-        mode, text = os.fstat(content.fileno()).st_mode, content.read(1024).strip()
-    if mode & 0o007:
+        found, text = os.fstat(content.fileno()), content.read(1024).strip()
+    if found.st_uid not in (0, os.geteuid()):  # its owner knows the token
+        message = f"the token file {file} belongs to another user"
+        remedy = "give a file of your own, which a group may read"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("token-file", message, remedy))
+    if found.st_mode & 0o007:
         remedy = f"chmod o= {shlex.quote(str(file))}"
         message = f"every user of this machine can access the token file {file}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("token-file", message, remedy))

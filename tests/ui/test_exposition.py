@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -141,6 +142,19 @@ def test_who_else_can_access_the_file_of_a_token(
     message = f"every user of this machine can access the token file {file}"
     assert refused.value.findings == (error("token-file", message, f"chmod o= {file}"),)
     assert refused.value.exit_code is ExitCode.ENVIRONMENT
+
+
+def test_the_token_of_another_user_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a shared folder another user may have put a file of this name."""
+    file = tmp_path / "token"
+    make_token(file)
+    if os.geteuid() == 0:  # whose files every user may take
+        os.chown(file, 4711, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 4712)
+    with pytest.raises(RsctlError, match="belongs to another user"):
+        make_token(file)
 
 
 def test_a_token_is_new_without_a_file(tmp_path: Path) -> None:
