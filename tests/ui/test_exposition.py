@@ -150,7 +150,7 @@ def test_the_token_of_another_user_is_not_taken(
     """In a shared folder another user may have put a file of this name."""
     file = tmp_path / "token"
     make_token(file)
-    if os.geteuid() == 0:  # whose files every user may take
+    if os.geteuid() == 0:  # a file of root is accepted
         os.chown(file, 4711, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 4712)
     with pytest.raises(RsctlError, match="belongs to another user"):
