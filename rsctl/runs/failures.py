@@ -33,6 +33,9 @@ _OWN_MODULE = (
     "{name} is in the source itself, in folder {root}: start the job from a folder where "
     "Python finds it"
 )
+MOST_FINDINGS = 1000
+"""The most findings that a run takes from its job's lines: each is compared with all of them."""
+
 _LONGEST = 2000  # characters of a text that the job gives
 _WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")
 _SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")

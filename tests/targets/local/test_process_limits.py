@@ -1,4 +1,4 @@
-"""A run on a disk, or with a limit, that has no space for what it writes."""
+"""A run on a disk, or with a limit, that has no space for what it writes; a flood of lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from rsctl.runs.stream.events import now
+from rsctl.targets.local import output_scanner
 from tests.kit.disks import fill
 from tests.kit.disks import small_disk as small_disk
 
@@ -57,3 +63,16 @@ def test_a_run_makes_the_space_in_which_it_is_forgotten(rsctl: Rsctl, small_disk
     assert (done.exit_code, done.stderr) == (0, f"removed the records of {run}\n")
     assert not (small_disk / "runs" / run).exists()
     assert rsctl.runs() == []
+
+
+def test_a_job_cannot_print_findings_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are compared with each new one, and the supervisor does nothing else."""
+    monkeypatch.setattr(output_scanner, "MOST_FINDINGS", 3)
+    taken: list[str] = []
+    recorder: Any = SimpleNamespace(
+        finding=lambda finding, _: taken.append(finding.message), metrics=bool
+    )
+    printed = '{{"rsctl": "finding", "severity": "warning", "code": "x", "message": "{}"}}\n'
+    lines = "".join(map(printed.format, range(9))).encode()
+    output_scanner.OutputScanner({}, recorder, {}).scan("worker-0", lines, now())
+    assert taken == ["0", "1", "2"]

@@ -11,6 +11,7 @@ from rsctl.findings import JobState, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent, now
+from rsctl.targets.managed import log_collector
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.service import JobStatus
@@ -71,6 +72,18 @@ def test_a_line_that_comes_late_keeps_its_place(
     cloud.end(JobState.SUCCEEDED)
     lines = [text for text in reported(followed(target, run)) if text[:2].isdigit()]
     assert lines == ["10 worker-0: a", "20 worker-0: c", "20 worker-0: late", "30 worker-0: d"]
+
+
+def test_a_job_cannot_print_findings_without_end(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them are compared with each new one, and stored with each position in the log."""
+    monkeypatch.setattr(log_collector, "MOST_FINDINGS", 3)
+    printed = '{{"rsctl": "finding", "severity": "warning", "code": "x", "message": "{}"}}'
+    cloud.lines = [line(10, "worker-0", printed.format(number)) for number in range(9)]
+    cloud.end(JobState.SUCCEEDED)
+    seen = [event.finding for event in followed(target, run) if isinstance(event, FindingEvent)]
+    assert [finding.message for finding in seen if finding.code == "x"] == ["0", "1", "2"]
 
 
 def test_a_second_follower_reads_what_the_first_collects(
