@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import errno
 import fcntl
+import functools
 import json
 import os
 import shutil
@@ -27,7 +28,8 @@ from rsctl.node.file_parts import NO_SPACE, Changed, File, copy_files
 class CopyRequest:
     """The data to copy: a file or folder, or the files `names` below it; and the destination.
 
-    `marker` is the path of the file that marks a complete copy. `name` is the input's.
+    `marker` is the path of the file that marks a complete copy. `name` is the input's. With
+    `is_removed` the marker's folder ends with the last process on this machine that uses it.
     """
 
     name: str
@@ -35,6 +37,7 @@ class CopyRequest:
     target: str
     marker: str
     names: tuple[str, ...] | None = None
+    is_removed: bool = False
 
 
 @dataclass
@@ -53,7 +56,7 @@ def copy(wanted: CopyRequest) -> Copied | None:
     Another node of the job on this machine waits, and finds it.
     """
     try:
-        with _own_folder(os.path.dirname(wanted.marker)):
+        with _locked(wanted):
             return None if _is_complete(wanted) else _copy(wanted)
     except OSError as problem:
         raise _failed(wanted, problem) from None
@@ -62,34 +65,52 @@ def copy(wanted: CopyRequest) -> Copied | None:
 
 
 @contextmanager
-def _own_folder(path: str) -> Iterator[None]:
-    """Have a folder that only this user can change, and a lock on it. Raises OSError.
+def _locked(wanted: CopyRequest) -> Iterator[None]:
+    """Hold the lock of a copy. Raises OSError."""
+    path, name = os.path.split(wanted.marker)
+    folder = _use(path)
+    if wanted.is_removed:
+        _remove_at_exit(path, folder)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(f"{name}.lock", flags, 0o600, dir_fd=folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+@functools.cache
+def _use(path: str) -> int:
+    """Have a folder that only this user can change, and a share in its lock until this process
+    ends. Raises OSError.
 
     On a cluster other users have the same disk, and could have put their data there.
     """
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if os.fstat(folder).st_uid != os.geteuid():
+    while True:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        found = os.fstat(folder)
+        if found.st_uid != os.geteuid():
+            os.close(folder)
             raise OSError(errno.EPERM, "the folder belongs to another user", path)
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
+        fcntl.flock(folder, fcntl.LOCK_SH)
+        with suppress(FileNotFoundError):  # a node that has ended has just removed it
+            if os.path.samestat(found, os.lstat(path)):
+                return folder
         os.close(folder)
 
 
-def remove_at_exit(folder: str) -> None:
-    """Remove a folder of copies when this process ends, unless another node here still uses it."""
-    with suppress(OSError):
-        used = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(used, fcntl.LOCK_SH)
-        atexit.register(_remove_unused, folder, used)
+@functools.cache
+def _remove_at_exit(path: str, folder: int) -> None:
+    atexit.register(_remove_unused, path, folder)
 
 
-def _remove_unused(folder: str, used: int) -> None:
+def _remove_unused(path: str, folder: int) -> None:
+    """Remove a folder of copies, unless another node on this machine uses it."""
     with suppress(OSError):
-        fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder)
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path)
 
 
 def _copy(wanted: CopyRequest) -> Copied:

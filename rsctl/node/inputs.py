@@ -66,7 +66,7 @@ def _is_list(variable: str) -> bool:
 
 def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]) -> str:
     """Where an input is copied to."""
-    from rsctl.node.copies import CopyRequest, copy, remove_at_exit
+    from rsctl.node.copies import CopyRequest, copy
 
     target = _below_root(_value(name, environ), environ)
     source = _below_root(source, environ)
@@ -77,11 +77,8 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
     base = os.path.dirname(here) if names is None else here
     marker = os.path.join(os.path.dirname(base), f".{name}.complete")
     print(f"rsctl: copying {name} from {source} to {target}", flush=True)
-    try:
-        copied = copy(CopyRequest(name, folder, here, marker, names))
-    finally:
-        if environ.get("RSCTL_TARGET") == "slurm":  # elsewhere the disk ends with its node
-            remove_at_exit(os.path.dirname(marker))
+    has_others = environ.get("RSCTL_TARGET") == "slurm"  # elsewhere the disk ends with its node
+    copied = copy(CopyRequest(name, folder, here, marker, names, has_others))
     if copied is None:
         print(f"rsctl: {name} exists from an earlier start", flush=True)
     else:

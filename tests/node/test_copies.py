@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ def test_a_copy_of_another_user_is_neither_used_nor_continued(
     """On a cluster users share a node's disk, and a marker may have been written for this job."""
     data = wanted(source)
     copied(data)
+    copies._use.cache_clear()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(LaunchError, match="belongs to another user") as caught:
         copies.copy(data)
@@ -81,18 +82,17 @@ def test_other_users_cannot_read_a_copy(source: Path) -> None:
 
 
 def test_a_copy_is_removed_by_the_last_process_that_uses_it(source: Path) -> None:
-    data = wanted(source)
-    copied(data)
-    folder = os.path.dirname(data.marker)
-    program = "import sys; from rsctl.node import copies; copies.remove_at_exit(sys.argv[1])"
-    command = [sys.executable, "-c", program, folder]
-    other = os.open(folder, os.O_RDONLY)
-    fcntl.flock(other, fcntl.LOCK_SH)
-    subprocess.run(command, check=True)
+    """Two nodes of a job can be on one machine."""
+    data = replace(wanted(source), is_removed=True)
+    program = f"from rsctl.node import copies; copies.copy(copies.{data!r}); input('.')"
+    command = [sys.executable, "-uc", program]
+    first, second = (subprocess.Popen(command, stdin=-1, stdout=-1) for _ in range(2))
+    assert [node.stdout.read(1) for node in (first, second) if node.stdout] == [b"."] * 2
+    first.communicate(b"\n")
     assert Path(data.marker).exists()
-    os.close(other)
-    subprocess.run(command, check=True)
-    assert not Path(folder).exists()
+    second.communicate(b"\n")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert not Path(data.marker).parent.exists()
 
 
 def test_a_single_file_and_chosen_files(source: Path) -> None:
