@@ -97,7 +97,7 @@ def test_a_server_reads_and_starts_nothing(rsctl: Cli, job: str, converse: Conve
         advised = await agent("advise", job=step, set={"workers.count": 4})
         same = rsctl("advise", step, "--set", "workers.count=4", "-o", "json").json
         assert (advised.is_error, advised.data) == (False, same)
-        assert (await agent("list")).data == {"runs": []}
+        assert (await agent("list")).data == {"runs": [], "findings": []}
 
         for name in ("../outside.yaml", "/etc/passwd", "link.yaml"):
             refused = await agent("validate", job=name)
