@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from threading import Event
@@ -234,6 +236,16 @@ def test_a_session_spends_no_more_than_its_budget(
     runner.close()
     assert bench.code == 2
     assert f"it can cost {2 * most:.2f} USD" in bench.err
+
+
+def test_a_killed_client_ends_the_server(rsctl: Cli) -> None:
+    pipe, unread = subprocess.PIPE, {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    with subprocess.Popen(rsctl.argv("mcp"), stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        assert server.stdin and server.stdout and server.stderr
+        server.stdout.close()
+        server.stdin.write(json.dumps(unread).encode() + b"\n")
+        server.stdin.close()
+        assert (server.stderr.read(), server.wait()) == (b"", 0)
 
 
 def test_usage_errors_are_told_before_the_protocol_begins(rsctl: Cli) -> None:
