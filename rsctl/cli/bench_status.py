@@ -30,14 +30,14 @@ def command(
         _print(handle, output)
         return int(ExitCode.SUCCEEDED)
     for _ in handle.watch():
-        _print(handle, output)
+        _print(handle, output, is_line=True)
     return int(handle.exit_code)
 
 
-def _print(bench: Bench, output: str) -> None:
+def _print(bench: Bench, output: str, is_line: bool = False) -> None:
     cells = bench.summary()
     if output == "json":
-        print_json({**bench.to_dict(), "cells": msgspec.to_builtins(cells)})
+        print_json({**bench.to_dict(), "cells": msgspec.to_builtins(cells)}, is_line=is_line)
     else:
         typer.echo("\n".join(_head(bench)))
         print_table(bench, cells)

@@ -83,11 +83,14 @@ def _indented(text: str) -> str:
     return re.sub(r"\n(?=\S)", "\n    ", text)
 
 
-def print_json(value: object) -> None:
-    """Print one JSON document on stdout; see `json_of` for numbers that JSON does not support."""
+def print_json(value: object, *, is_line: bool = False) -> None:
+    """Print one JSON document on stdout, as one line where several documents follow each other.
+
+    See `json_of` for numbers that JSON does not support.
+    """
     from rsctl.runs.stream.ndjson import json_of
 
-    data = msgspec.json.format(json_of(value), indent=2)
+    data = json_of(value) if is_line else msgspec.json.format(json_of(value), indent=2)
     sys.stdout.buffer.write(data + b"\n")
 
 

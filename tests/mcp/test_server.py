@@ -241,7 +241,9 @@ def test_a_session_spends_no_more_than_its_budget(
 def test_a_killed_client_ends_the_server(rsctl: Cli) -> None:
     pipe, unread = subprocess.PIPE, {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     with subprocess.Popen(rsctl.argv("mcp"), stdin=pipe, stdout=pipe, stderr=pipe) as server:
-        assert server.stdin and server.stdout and server.stderr
+        assert server.stdin
+        assert server.stdout
+        assert server.stderr
         server.stdout.close()
         server.stdin.write(json.dumps(unread).encode() + b"\n")
         server.stdin.close()

@@ -13,7 +13,17 @@ import msgspec
 import pytest
 
 from rsctl import api
-from rsctl.api import Budget, ExitCode, JobState, LogFilter, RsctlError, logs, metrics, reconcile, run_handle
+from rsctl.api import (
+    Budget,
+    ExitCode,
+    JobState,
+    LogFilter,
+    RsctlError,
+    logs,
+    metrics,
+    reconcile,
+    run_handle,
+)
 from rsctl.findings import error, warning
 from rsctl.mcp import tools
 from rsctl.mcp.server import Handlers
@@ -411,7 +421,7 @@ def test_an_answer_is_json_and_its_text(
     answers("runs", [SimpleNamespace(to_dict=lambda: {"run": "é\x1b"})])
     answer = call(session, "list", {"limit": 2})
     [block] = answer.content
-    assert (answer.is_error, answer.structured_content) == (False, {"runs": [{"run": "é\x1b"}], "findings": []})
+    assert (answer.is_error, answer.structured_content) == (False, shown)
     assert msgspec.json.decode(block.text) == answer.structured_content
 
 
@@ -421,7 +431,10 @@ def test_an_agent_reads_no_text_that_people_do_not_see(
     hidden = "a\U000e0041\u200bb\xad"
     answers("runs", [SimpleNamespace(to_dict=lambda: {"run": hidden})])
     answer = call(session, "list", None)
-    assert answer.structured_content == {"runs": [{"run": "a\\U000e0041\\u200bb\\xad"}], "findings": []}
+    assert answer.structured_content == {
+        "runs": [{"run": "a\\U000e0041\\u200bb\\xad"}],
+        "findings": [],
+    }
     assert msgspec.json.decode(answer.content[0].text) == answer.structured_content
     problem = RsctlError(ExitCode.USAGE, error("x", hidden))
     monkeypatch.setattr(api, "runs", lambda *_, **__: (_ for _ in ()).throw(problem))
