@@ -153,7 +153,7 @@ def known_replicas(reference: str) -> list[str]:
 
 
 def known_runs(limit: int) -> list[str]:
-    """The IDs of the latest runs in the store. Raises RsctlError."""
+    """The IDs of the latest runs in the store; a `limit` of 0 lists all. Raises RsctlError."""
     check_count("limit", limit)
     with closing(Store()) as store:
-        return [record.run for record in store.runs(limit)]
+        return store.newest_ids()[: limit or None]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rsctl import __version__
+from rsctl.cli import options
 from rsctl.cli.app import COMMANDS
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
@@ -382,9 +383,13 @@ COMPLETED = {
     "rsctl plan -t ver": "vertex",
     "rsctl plan job.yaml -o ": "text json python script",
     "rsctl init dd": "ddp",
-    "rsctl plan job.yaml --set limits.g": "limits.grace=",
-    "rsctl plan --set inputs.a.m": "inputs.a.mode=",
-    "rsctl plan --set targets.vertex.regio": "targets.vertex.region=",
+    "rsctl plan job.yaml --set limits.g": "(-o nospace) limits.grace=",
+    "rsctl plan --set inputs.a.m": "(-o nospace) inputs.a.mode=",
+    "rsctl plan --set = limits.g": "(-o nospace) limits.grace=",  # bash splits words at =
+    "rsctl plan --target = ver": "vertex",
+    "rsctl list --state =": "queued starting running succeeded failed cancelling cancelled expired",
+    "rsctl plan --set limits.grace = 1m --target ver": "vertex",
+    "rsctl plan --set targets.vertex.regio": "(-o nospace) targets.vertex.region=",
     "rsctl logs job-a --replica ": "worker-0 worker-1",
     "rsctl logs @last -f --replica worker-1": "worker-1",
     "rsctl logs other --replica ": "",
@@ -394,6 +399,7 @@ COMPLETED = {
 COMPLETE = """
 eval "$(rsctl completion bash)"
 complete=$(complete -p rsctl | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
+compopt() { printf '(%s) ' "$*"; }
 """
 
 
@@ -410,6 +416,14 @@ def test_bash_completes_commands_options_values_runs_and_benches(
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert dict(zip(COMPLETED, done.stdout.splitlines(), strict=True)) == COMPLETED
+
+
+def test_the_beginning_of_an_id_completes_an_old_run(make_run: Callable[..., MadeRun]) -> None:
+    for name in ["job-aaaaaa", *(f"other-{number:06}" for number in range(60))]:
+        make_run(name)
+    assert options._complete_runs("job-a") == ["job-aaaaaa"]
+    assert options._complete_runs("")[:2] == ["@last", "other-000059"]
+    assert len(options._complete_runs("")) == 51
 
 
 @pytest.mark.parametrize("command", ["list", "status x", "logs x", "metrics x", "cancel x"])
