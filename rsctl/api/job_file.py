@@ -103,9 +103,8 @@ def load(
     Raises RsctlError with every mistake in it. Unless `strict`, they are the job's findings, and
     `plan` raises them together with those of the target.
     """
-    check_path("path", path)
     settings = setting_texts(set)
-    job = _read(str(path), settings, text)
+    job = _read(check_path("path", path), settings, text)
     if strict:
         job.document.require_job()
     return job

@@ -127,6 +127,7 @@ def is_job_url(reference: str) -> bool:
 
 def known_run(run_id: str) -> RunRecord | None:
     """The stored record of a run; None if the run does not exist. Raises RsctlError."""
+    check_text("run_id", run_id)
     with closing(Store()) as store:
         return store.get(run_id)
 
@@ -148,6 +149,7 @@ def awaited_clouds(reference: str | None = None, excluded: Collection[JobState] 
 
 def known_replicas(reference: str) -> list[str]:
     """The replicas of a run in the store. Raises RsctlError if there is no such run."""
+    check_text("reference", reference)
     with closing(Store()) as store:
         return Run(store.find(reference)).replicas
 
