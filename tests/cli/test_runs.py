@@ -305,6 +305,13 @@ def test_an_error_is_a_document(rsctl: Cli, command: str) -> None:
     assert (done.code, finding["severity"]) == (2, "error")
 
 
+def test_a_report_is_not_written_into_a_file_json(rsctl: Cli, three: None) -> None:
+    """As someone asks for who knows the other commands."""
+    done = rsctl("report", "job-aaaaaa", "-o", "json")
+    assert (done.code, Path("json").exists()) == (2, False)
+    assert "rsctl export --format json RUN" in done.err
+
+
 @pytest.mark.parametrize("command", ["logs", "metrics"])
 def test_an_error_is_an_event_of_a_stream(rsctl: Cli, command: str) -> None:
     done = rsctl(command, "nope", "-o", "json")
