@@ -399,7 +399,7 @@ COMPLETED = {
 COMPLETE = """
 eval "$(rsctl completion bash)"
 complete=$(complete -p rsctl | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
-compopt() { printf '(%s) ' "$*"; }
+compopt() { printf '(%s %s) ' "$@"; }
 """
 
 
