@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from typer.completion import shell_complete
 
-from rsctl.cli.app import COMPLETION_VARIABLE, PROGRAM, make_program
 from rsctl.cli.command import make_command
 
 # As typer's scripts, which add a space to `--set KEY=` and complete nothing in `--target=`.
@@ -41,6 +39,18 @@ _rsctl_completion() {
 }
 compdef _rsctl_completion rsctl
 """
+_FISH = r"""
+function _rsctl_completion
+    env _RSCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=$argv[1] \
+        _TYPER_COMPLETE_ARGS=(commandline -cp) rsctl
+end
+function _rsctl_arguments
+    set -l option (string match -r -- '^--[a-z-]+=' (commandline -ct))
+    _rsctl_completion get-args | string replace -r -- '^' "$option"
+end
+complete --command rsctl --no-files --arguments "(_rsctl_arguments)" \
+    --condition "_rsctl_completion is-args"
+"""
 
 
 @make_command("completion")
@@ -48,7 +58,7 @@ def command(
     shell: Annotated[
         Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
     ],
-) -> int:
+) -> None:
     """Print a shell completion script.
 
     \b
@@ -56,8 +66,4 @@ def command(
     zsh:   eval "$(rsctl completion zsh)"           in ~/.zshrc
     fish:  rsctl completion fish | source           in ~/.config/fish/config.fish
     """
-    if shell != "fish":
-        typer.echo(_BASH if shell == "bash" else _ZSH)
-        return 0
-    program = make_program(is_completing=True)
-    return shell_complete(program, {}, PROGRAM, COMPLETION_VARIABLE, "source_fish")
+    typer.echo({"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell])
