@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +14,7 @@ from rsctl.estimate import catalog
 from rsctl.estimate.catalog import price_tables
 from rsctl.estimate.catalog.prices import Price, price_of
 from rsctl.runs.stream import diagnosis
+from rsctl.runs.stream.causes import CAUSES
 from rsctl.runs.stream.failure_lines import failure_lines
 from rsctl.runs.stream.service_causes import cause
 from rsctl.target_info import CatalogInfo, TargetInfo
@@ -36,10 +38,10 @@ def test_the_first_change_is_still_to_be_made(monkeypatch: pytest.MonkeyPatch) -
         return [each.code for each in diagnosis.known_causes(failure_lines(lines), 1, None)]
 
     assert codes() == ["exception"]
-    scope = {"cause": cause}
+    scope: dict[str, Any] = {"cause": cause}
     exec(" ".join(table.split()), scope)
     added = [row for row in scope["CAUSES"] if row is not ...]
-    monkeypatch.setattr(diagnosis, "CAUSES", (*added, *diagnosis.CAUSES))
+    monkeypatch.setattr(diagnosis, "CAUSES", (*added, *CAUSES))
     assert codes() == [example["code"]]
 
 
