@@ -102,7 +102,7 @@ def test_all_is_there_once_and_the_key_nowhere(
 
 
 def test_no_metrics_are_joined(server: WandbServer, send: Send) -> None:
-    """W&B's own names begin with an underscore. Without a server in the job, its client knows it."""
+    """W&B's own names begin with an underscore. Without a server in the job, W&B's client knows."""
     job = TrackedJob(PlannedTracker(kind="wandb", location="team/proj"))
     for name in ("loss", "_loss", "__loss"):
         job.log([1.0], name=name)
