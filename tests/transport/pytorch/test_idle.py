@@ -162,7 +162,7 @@ def test_ranks_that_may_exchange_data_without_torch(run: Callable[..., Any]) -> 
     assert ended.printed("finding") == []
 
 
-@pytest.mark.parametrize("kind", ["ddp", "manual", "messages", "nothing"])
+@pytest.mark.parametrize("kind", ["ddp", "ended", "manual", "messages", "nothing"])
 def test_what_is_right_says_nothing(run: Callable[..., Any], kind: str) -> None:
     ended = run("apart.py", kind, nodes=2, ranks=1, **EXPECTED)
     assert (ended.code, ended.printed("finding"), ended.messages) == (0, [], [])
