@@ -65,6 +65,21 @@ def test_the_compiler_is_zig_then_that_of_the_environment_then_the_systems(
     assert "-static-libstdc++" not in found  # zig links its own
 
 
+def test_a_core_with_sanitizers_keeps_its_symbols(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, record = tmp_path / "core.so", tmp_path / "record"
+    monkeypatch.setenv("RECORD", str(record))
+    add(programs, "c++")
+    options = ["--output", str(library), "--sanitize", "address,undefined"]
+    monkeypatch.setattr(sys, "argv", ["build_core", *options])
+    assert main() == 0
+    words = record.read_text().split()
+    own = ["-fsanitize=address,undefined", "-g", "-fno-omit-frame-pointer", "-shared", "-o"]
+    assert words[words.index(own[0]) :][: len(own)] == own
+    assert not {"-static-libstdc++", "-static-libgcc", "-Wl,-s"}.intersection(words)
+
+
 @pytest.mark.skipif(not LIBRARY.exists(), reason="no core")
 def test_a_core_that_is_built_can_be_loaded() -> None:
     """Otherwise tests of the core would be skipped, or run with the Python engine."""

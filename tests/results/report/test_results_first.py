@@ -20,6 +20,7 @@ from rsctl.runs.stream.events import Failure, MetricEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli, MadeRun, at
 from tests.results.report.conftest import Make
+from tests.results.report.made_charts import curves
 from tests.results.report.test_report import BENCH, parsed, text_of, titles
 
 
@@ -311,3 +312,27 @@ def test_the_last_of_values_of_one_time_is_the_one_that_came_last(
     assert run is not None
     kept = readings_of(run, events).headline_series()["loss"]
     assert [event.step for event in kept] == sorted(event.step or 0 for event in kept)
+
+
+@pytest.mark.parametrize(
+    ("series", "values", "kept"),
+    [
+        # a series has at most 800 stretches, each with its lowest and its highest value
+        *((1, 1600, 1600), (1, 1601, 801), (1, 3200, 1600), (1, 3201, 801)),
+        # many series share 120,000 values, but each has at least 24 stretches
+        *((1000, 121, 61), (3000, 49, 25)),
+    ],
+)
+def test_the_values_that_a_report_keeps(series: int, values: int, kept: int) -> None:
+    """In little memory, however many there are."""
+    record = curves("a", {}).run
+    names = [f"node.m{number}" for number in range(series)]
+    found = readings_of(
+        record,
+        (
+            MetricEvent(time=at(1), replica="worker-0", name=name, value=step % 7, step=step)
+            for step in range(values)
+            for name in names
+        ),
+    ).curves
+    assert {len(found[name]["worker-0"].events()) for name in names} == {kept}
