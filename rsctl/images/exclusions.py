@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rsctl.images.assigned_secrets import has_assigned_secret
 from rsctl.job.token_forms import ENCODED_PEM, ISSUED, LINKS, NETRC
+from rsctl.runs.fetch.directory import INDEX
 from rsctl.runs.home import home
 
 _SHELL_AND_TOOLS = (
@@ -215,8 +216,19 @@ def _is_backup_of_credentials(name: str) -> bool:
 def _excluded_folder(path: Path) -> str | None:
     if (path / "pyvenv.cfg").is_file():
         return "a virtual environment"
+    if _has_fetched_run(path):
+        return "results of a run, which rsctl get has fetched"
     is_home = path.name == home().name and home().is_dir() and path.samefile(home())
     return "the folder in which rsctl stores its runs" if is_home else None
+
+
+def _has_fetched_run(path: Path) -> bool:
+    """Whether `rsctl get` has made this folder by the name of its run."""
+    try:
+        with open(path / INDEX, "rb") as index:
+            return f'{{"run":"{path.name}"}}'.encode() == index.readline(_SNIFFED).strip()
+    except OSError:
+        return False
 
 
 def _excluded_content(item: os.DirEntry[str]) -> str | None:

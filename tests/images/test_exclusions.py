@@ -43,6 +43,19 @@ def test_the_folder_of_runs_is_left_out_by_any_path(
     assert context(source).left_out == [("runs", "the folder in which rsctl stores its runs")]
 
 
+def test_what_rsctl_get_has_fetched_into_the_folder_of_its_run_is_left_out(source: Path) -> None:
+    """Beside a job file, where `rsctl get RUN` makes that folder; one with a name of its own stays:
+    a job may start from its checkpoint.
+    """
+    for name in ("digits-ab12cd", "pretrained"):
+        (source / name / "checkpoints").mkdir(parents=True)
+        (source / name / "checkpoints" / "last.pt").touch()
+        (source / name / ".rsctl-get").write_text('{"run":"digits-ab12cd"}\n')
+    made = context(source)
+    assert made.left_out == [("digits-ab12cd", "results of a run, which rsctl get has fetched")]
+    assert "source/pretrained/checkpoints/last.pt" in [entry.name for entry in made.entries]
+
+
 PRIVATE_KEY = f"-----BEGIN {{}}PRIVATE KEY-----\n{'a' * 64}\n{'b' * 20}==\n-----END"
 
 
