@@ -71,6 +71,7 @@ EXCLUDED_NAMES = {
     "**/.pytest_cache": _GENERATED,
     "**/.ipynb_checkpoints": _GENERATED,
     "**/.DS_Store": _GENERATED,
+    "**/rank-*.folded.txt": "profiles that rsctl has written",
     "**/node_modules": _GENERATED,
     "**/.venv": _VIRTUAL_ENV,
     "**/venv": _VIRTUAL_ENV,
@@ -162,6 +163,7 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
         rb'"(?:auth|identitytoken|registrytoken|password)"\s*:\s*"[^"\s]{8,}"',
         "registry credentials",
     ),
+    (b"<title>rsctl report: ",): (b"", "a report that rsctl has written"),
     (b"login", b"password"): (
         NETRC.encode() + rb"|\bmachine\s+\S+\s+password\s+[^\s$]\S*\s+login\s",
         ".netrc credentials",
