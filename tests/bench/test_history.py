@@ -131,7 +131,7 @@ def test_without_data_nothing_is_recorded() -> None:
     lost = [CellRuns(lost=[reason]) for reason in ("b-1 failed: out of memory", "late", "late")]
     results = Results(label="b", kind="bench", cells=lost)
     with pytest.raises(
-        RsctlError, match="b has no data to record: b-1 failed: out of memory; late$"
+        RsctlError, match=r"b has no data to record: b-1 failed: out of memory; late$"
     ) as caught:
         make_record(results, "job", commit(1), 0)
     assert caught.value.exit_code is ExitCode.INCONCLUSIVE
