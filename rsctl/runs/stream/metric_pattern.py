@@ -285,7 +285,8 @@ def _with_other_unit(regex: str) -> re.Pattern[str] | None:
 def _other_rates(rate: re.Match[str]) -> str:
     space, unit, per = rate.groups()
     inverse = f"{space}{per}/{unit}|" if unit else ""
-    return f"(?:{inverse}{_PREFIX}?{space}{_PREFIX}?{_PREFIXED.sub('', unit, count=1)}/{per})"
+    scaled = f"{_PREFIX}?{space}{_PREFIX}?{_PREFIXED.sub('', unit, count=1)}/{per}(?![A-Za-z])"
+    return f"(?:{inverse}{scaled})"
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:
