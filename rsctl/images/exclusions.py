@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rsctl.images.assigned_secrets import has_assigned_secret
 from rsctl.job.token_forms import ENCODED_PEM, ISSUED, LINKS, NETRC
+from rsctl.runs.fetch.directory import INDEX
 from rsctl.runs.home import home
 
 _SHELL_AND_TOOLS = (
@@ -70,6 +71,7 @@ EXCLUDED_NAMES = {
     "**/.pytest_cache": _GENERATED,
     "**/.ipynb_checkpoints": _GENERATED,
     "**/.DS_Store": _GENERATED,
+    "**/rank-*.folded.txt": "profiles that rsctl has written",
     "**/node_modules": _GENERATED,
     "**/.venv": _VIRTUAL_ENV,
     "**/venv": _VIRTUAL_ENV,
@@ -161,6 +163,7 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
         rb'"(?:auth|identitytoken|registrytoken|password)"\s*:\s*"[^"\s]{8,}"',
         "registry credentials",
     ),
+    (b"<title>rsctl report: ",): (b"", "a report that rsctl has written"),
     (b"login", b"password"): (
         NETRC.encode() + rb"|\bmachine\s+\S+\s+password\s+[^\s$]\S*\s+login\s",
         ".netrc credentials",
@@ -215,8 +218,19 @@ def _is_backup_of_credentials(name: str) -> bool:
 def _excluded_folder(path: Path) -> str | None:
     if (path / "pyvenv.cfg").is_file():
         return "a virtual environment"
+    if _has_fetched_run(path):
+        return "results of a run, which rsctl get has fetched"
     is_home = path.name == home().name and home().is_dir() and path.samefile(home())
     return "the folder in which rsctl stores its runs" if is_home else None
+
+
+def _has_fetched_run(path: Path) -> bool:
+    """Whether `rsctl get` has made this folder by the name of its run."""
+    try:
+        with open(path / INDEX, "rb") as index:
+            return f'{{"run":"{path.name}"}}'.encode() == index.readline(_SNIFFED).strip()
+    except OSError:
+        return False
 
 
 def _excluded_content(item: os.DirEntry[str]) -> str | None:

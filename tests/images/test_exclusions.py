@@ -9,6 +9,7 @@ import pytest
 
 from rsctl.images.context import source_entries
 from rsctl.job.secret_names import has_secret
+from rsctl.results.report.page import Page
 
 from .conftest import context
 
@@ -41,6 +42,33 @@ def test_the_folder_of_runs_is_left_out_by_any_path(
     monkeypatch.setenv("RSCTL_HOME", str(link / "runs"))
     (source / "runs").mkdir()
     assert context(source).left_out == [("runs", "the folder in which rsctl stores its runs")]
+
+
+def test_what_rsctl_get_has_fetched_into_the_folder_of_its_run_is_left_out(source: Path) -> None:
+    """Beside a job file, where `rsctl get RUN` makes that folder; one with a name of its own stays:
+    a job may start from its checkpoint.
+    """
+    for name in ("digits-ab12cd", "pretrained"):
+        (source / name / "checkpoints").mkdir(parents=True)
+        (source / name / "checkpoints" / "last.pt").touch()
+        (source / name / ".rsctl-get").write_text('{"run":"digits-ab12cd"}\n')
+    made = context(source)
+    assert made.left_out == [("digits-ab12cd", "results of a run, which rsctl get has fetched")]
+    assert "source/pretrained/checkpoints/last.pt" in [entry.name for entry in made.entries]
+
+
+def test_what_report_and_profile_have_written_is_left_out(source: Path) -> None:
+    """Beside a job file too, where both write; the next image would be another one."""
+    (source / "report.html").write_text(Page().html("rsctl report: digits-ab12cd", [], ""))
+    (source / "digits-ab12cd-profile").mkdir()
+    (source / "digits-ab12cd-profile" / "rank-0.folded.txt").write_text("main;step 3\n")
+    (source / "page.html").write_text("<!doctype html>\n<title>our reports</title>")
+    made = context(source)
+    assert [path for path, _ in made.left_out] == [
+        "digits-ab12cd-profile/rank-0.folded.txt",
+        "report.html",
+    ]
+    assert "source/page.html" in [entry.name for entry in made.entries]
 
 
 PRIVATE_KEY = f"-----BEGIN {{}}PRIVATE KEY-----\n{'a' * 64}\n{'b' * 20}==\n-----END"
