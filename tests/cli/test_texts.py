@@ -551,14 +551,9 @@ def test_of_many_replicas_a_chart_has_the_highest_the_median_and_the_lowest(
     lines = drawn(capsys, *values)
     kinds = [f"{kind} of 7 replicas" for kind in ("highest", "median", "lowest")]
     assert [line.split(maxsplit=1)[1] for line in lines[20:] if line] == kinds
-    counts = [
-        (line.split()[0], letter, line.count(letter)) for line in lines[2:15] for letter in "abc"
-    ]
-    assert [count for count in counts if count[2]] == [
-        ("5.5", "a", 9),
-        ("3", "b", 9),
-        ("0", "c", 9),
-    ]
+    pairs = [(line, letter) for line in lines[2:15] for letter in "abc" if letter in line]
+    counts = [(line.split()[0], letter, line.count(letter)) for line, letter in pairs]
+    assert counts == [("5.5", "a", 9), ("3", "b", 9), ("0", "c", 9)]
     six = [event for event in values if event.replica != "worker-6"]
     named = [line.split()[-1] for line in drawn(capsys, *six)[20:26]]
     assert named == [f"worker-{n}" for n in range(6)]
