@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from time import monotonic
+from typing import Any
 
 from rich.console import Group
 from rich.table import Table
@@ -17,6 +18,7 @@ from rsctl.runs.stream.formatting import format_duration
 from rsctl.runs.stream.sanitize import sanitize, sanitize_line
 
 _REDRAWS_A_SECOND = 10
+_ONE_LINE: Any = {"no_wrap": True, "overflow": "ellipsis"}
 
 
 class LiveBuildView:
@@ -52,11 +54,12 @@ class LiveBuildView:
 
     def finish(self) -> None:
         """Remove the steps in progress."""
-        self._running = {}
+        self._running, self._line = {}, ""
         self._live.stop()
 
     def _end(self, step: BuildStep) -> None:
         self._running.pop((step.number, step.instruction), None)
+        self._line = ""
         self._total = step.total or self._total
         if step.number or is_notable(step):
             self._live.console.print(_ended(step))
@@ -64,7 +67,7 @@ class LiveBuildView:
     def _status(self) -> Group | Text:
         running = dict(self._running)
         if not running:
-            return Text("")
+            return Text(f"{spinner(monotonic())} {self._line}" if self._line else "", **_ONE_LINE)
         (number, instruction), started = list(running.items())[-1]
         elapsed = monotonic() - started
         number_of = f"{number:>{len(str(self._total))}}/{self._total} " if number else ""
@@ -73,7 +76,7 @@ class LiveBuildView:
             Text(sanitize_line(instruction)),
             Text(format_duration(elapsed)),
         )
-        line = Text(f"  {self._line}", "dim", no_wrap=True, overflow="ellipsis")
+        line = Text(f"  {self._line}", "dim", **_ONE_LINE)
         return Group(head, line)
 
 
