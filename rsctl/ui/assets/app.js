@@ -74,7 +74,7 @@ function onLog(event) {
   place.append(made);
   for (let over = place.childElementCount - MOST_LINES; over > 0; over--) place.firstChild.remove();
   if (isAtEnd) place.scrollTop = place.scrollHeight;
-  place.dataset.empty = place.childElementCount ? "" : "No line yet.";
+  place.dataset.empty = logAddress() ? "No line matches." : byId("cancel").hidden ? "No line." : "No line yet.";
 }
 
 function logText(tag, name, text) {
