@@ -115,7 +115,11 @@ function connect() {
   source = null;
   if (!body.dataset.stream || isEnded) return;
   source = new EventSource(body.dataset.stream);
-  source.addEventListener("open", () => { byId("log")?.replaceChildren(); show("live", "on"); });
+  source.addEventListener("open", () => {
+    byId("log")?.replaceChildren();
+    byId("log")?.setAttribute("data-empty", "Reading …"); // a search in a long log takes seconds
+    show("live", "on");
+  });
   source.addEventListener("parts", onParts);
   source.addEventListener("log", onLog);
   source.addEventListener("problem", (event) => show(JSON.parse(event.data)[0], "off"));
