@@ -105,9 +105,9 @@ def test_the_bench_of_a_run_is_within_its_row_and_a_search_may_find_nothing(
 ) -> None:
     cell = {"run.args.learning_rate": 0.00001, "run.args.batch_size": 128}
     bench = BenchRecord(
-        **{"bench": "sweep-bench-aaaaaa", "name": "sweep", "target": "process", "definition": "d"},
-        **{"created": at(0), "cells": [cell], "state": JobState.RUNNING},
-    )
+        bench="sweep-bench-aaaaaa", name="sweep", target="process", definition="d",
+        created=at(0), cells=[cell], state=JobState.RUNNING,
+    )  # fmt: skip
     Benches(Store()).claim(bench)
     make_run("sweep-aaaaaa").succeed(9)
     Benches(Store()).begin(bench.bench, Trial(cell=0, repetition=0, run="sweep-aaaaaa"))
