@@ -27,7 +27,7 @@ from rsctl.targets.sagemaker.toolkit import starts_smddp
 _LOG_LEVEL = 20
 _NUMBER = re.compile(r"-[0-9.]")
 _OF_A_SHELL = re.compile(r"""^$|^[#~]|[\s"'`$\\;&|<>()]""")
-"""What a shell does not pass on as it is; a pattern of files that matches none it does."""
+"""Text that a shell changes; it leaves a pattern of files that matches no file."""
 
 _OPTIONS = "targets.sagemaker"
 
@@ -112,7 +112,7 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
 
 
 def _shell_findings(job: Job) -> Iterator[Finding]:
-    """What the toolkit's shell changes; it quotes the arguments of shell scripts."""
+    """Texts that the toolkit's shell changes; the toolkit quotes only arguments of shell scripts."""
     program = str(job.run.script or job.run.module)
     if _OF_A_SHELL.search(program):
         message = f"SageMaker's images start the script by a shell, which changes {quoted(program)}"
