@@ -112,7 +112,7 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
 
 
 def _shell_findings(job: Job) -> Iterator[Finding]:
-    """Texts that the toolkit's shell changes; the toolkit quotes only arguments of shell scripts."""
+    """Texts that the toolkit's shell changes; arguments of shell scripts are quoted."""
     program = str(job.run.script or job.run.module)
     if _OF_A_SHELL.search(program):
         message = f"SageMaker's images start the script by a shell, which changes {quoted(program)}"
