@@ -105,7 +105,7 @@ _NO_VALUE = (
 model's tokens, such as <|user|> and [PAD].
 """
 # A variable that ends so is a secret if its value looks generated.
-_SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE")
+_SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE", "_TOKEN", "_PASS")
 _GENERATED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+=-]{20,}|[0-9a-f]{32,}"
 _IN_LINKS = (
     r"(?i:sig|signature|(?:x-(?:amz|goog)-)signature|sharedaccesssignature|key|pwd|pass|auth)"
