@@ -360,6 +360,8 @@ def test_variables_without_secrets() -> None:
     assert public_variables(variables) == {"PASSWORD": None, "A": None, "B": "2", "C": None}
     switch = {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1", "USE_AUTH_TOKEN": "true"}
     assert public_variables(switch) == switch
+    named_alike = {"EXTRA_TOKEN": RANDOM, "TEST_PASS": RANDOM, "EOS_TOKEN": "</s>"}
+    assert public_variables(named_alike) == {**dict.fromkeys(named_alike), "EOS_TOKEN": "</s>"}
 
 
 @pytest.mark.parametrize(
