@@ -49,7 +49,7 @@ _PUBLIC = re.compile(
     r"tensorflow/tensorflow|nvidia/cuda|rocm/[\w./-]+|deepspeed/deepspeed|mosaicml/[\w./-]+|"
     r"huggingface/[\w./-]+|rayproject/[\w./-]+|(?:axolotlai|winglian)/axolotl)(?:[:@]|$)"
     r"|(?:nvcr\.io|ghcr\.io/(?:huggingface|pytorch)|mcr\.microsoft\.com|public\.ecr\.aws/"
-    r"(?:sagemaker|neuron|docker))/|\d{12}\.dkr\.ecr\.[\w.-]+/smdistributed-"
+    r"(?:sagemaker|neuron|docker))/"
 )
 """Images of vendors and of frameworks' own projects."""
 

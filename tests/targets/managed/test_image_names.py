@@ -170,11 +170,6 @@ def test_images_of_aws(
         ),
         ("mirror.gcr.io/pytorch/pytorch@sha256:" + "0a" * 32, {}, True),
         ("ubuntu:24.04", {}, True),
-        (
-            "658645717510.dkr.ecr.us-west-2.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311",
-            {},
-            True,
-        ),
         ("123456789012.dkr.ecr.us-west-2.amazonaws.com/sagemaker-train:1", {}, False),
         ("huggingfaceteam/train:1", {}, False),
         ("ghcr.io/me/huggingface/train:1", {}, False),
