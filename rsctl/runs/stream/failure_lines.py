@@ -22,9 +22,6 @@ _STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/laun
 _MAX_LINES = 30
 _PLAIN_LINES = 10
 _MOST_RANKS = 8
-_LONGEST = 2000
-"""Characters of a line: a terminal shows the lines, and the store keeps them."""
-
 _BETWEEN = 4
 _BESIDE_LINES = 2
 _BESIDE = re.compile(
@@ -46,14 +43,14 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
     """The end of a failed replica's log: its last traceback, otherwise its last lines.
 
     If that rank only lost another one that writes to the same log, it is the other rank's
-    traceback. Leaves out torchrun's own messages and the rest of long lines.
+    traceback. Leaves out torchrun's own messages.
     """
     kept = [line for line in lines if not _is_noise(line)]
     last = _last_failure(kept)
     others = [other for other in islice(_other_failures(kept), _MOST_RANKS) if other != last]
-    if others and _follows_another(last):
-        last = next((other for other in others if not _follows_another(other)), last)
-    return [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in last]
+    if not others or not _follows_another(last):
+        return last
+    return next((other for other in others if not _follows_another(other)), last)
 
 
 def _last_failure(kept: list[str]) -> list[str]:

@@ -253,9 +253,3 @@ def test_the_cause_that_stands_before_the_report_of_a_starter(
     assert [cause.code for cause in causes] == [code]
     report = ["step 7", *REPORTS[starter]]
     assert failure_lines(report)[-3:] == REPORTS[starter][-3:]
-
-
-def test_a_long_line_is_cut() -> None:
-    """A line without an end, such as an image in base64, reaches a log in parts of 256 KiB."""
-    found = failure_lines(["x" * 262_144, "y" * 2000, f"ValueError: {'z' * 5000}"])
-    assert found == ["x" * 2000 + "…", "y" * 2000, f"ValueError: {'z' * 1988}…"]
