@@ -355,7 +355,7 @@ FAILURE = Failure(
     replica="worker-1",
     time=at(8.5),
     exit_code=1,
-    lines=["Traceback:", "E\x07"],
+    lines=["Traceback:", "E\x07", "x" * 262_144],
     causes=[warning("m", "out of memory", "use less"), warning("n", "second")],
 )
 
@@ -381,6 +381,7 @@ def test_the_first_failure_and_what_it_caused() -> None:
         "worker-1 failed first: exit code 1 at 12:00:08 UTC, 8.5 s after the start",
         "  Traceback:",
         "  E\\x07",
+        f"  {'x' * 2000} … (262,144 characters)",
         "cause: out of memory",
         "    -> use less",
         "cause: second",

@@ -161,6 +161,7 @@ def test_tokens_as_a_maintained_scanner_knows_them(source: Path, token: str) -> 
 RANDOM = "Zq8vT2mK" + "x4R9bW7c" * 8
 HEX = "0a9f3c1d7e" * 4
 SERVICE_ACCOUNT = b'{"type": "service_account", "private_key": "' + b"aB3/" * 80 + b'"}'
+NEPTUNE = b64encode(b'{"api_address":"https://app.neptune.ai","api_key":"' + b"0a" * 16).decode()
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # of AWS's documentation
 TOKEN = "hf_" + "aB3" * 12
 USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "authorized_user"}'
@@ -228,6 +229,14 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
             (f"key: {b64encode(PRIVATE_KEY.format(kind).encode()).decode()}\n", "a private key")
             for kind in ("", "RSA ", "EC ")
         ),
+        (f"accountName a\naccountKey {'aB3/' * 21}aB==\n", "a storage account key"),
+        (
+            f"azstorage:\n  account-name: a\n  accountKey: {'aB3/' * 21}aB==\n",
+            "a storage account key",
+        ),
+        (f'{{"username": "me", "key": "{HEX[:32]}"}}', "a key of Kaggle"),
+        (f"{NEPTUNE}\n", "a token"),
+        (f"NEPTUNE_API_TOKEN={NEPTUNE}\n", "a token"),
         (f"<server><password>{RANDOM}</password></server>\n", "a generated secret"),
         (f"wandb:\n  login: wandb_v1_{RANDOM}_{HEX}\n", "a token"),
         (f"apikey = {RANDOM}\n", "a generated secret"),
@@ -265,6 +274,10 @@ def test_credentials_of_any_form_are_left_out(
         *("cookies.json", "cookies.sqlite", "storage_state.json", "local.settings.json"),
         *(".vault_pass", "vault_pass.txt", "password.txt", "db_password.txt", "apikey.txt"),
         *("api_keys.json", "kaggle_creds.json", "Chrome Passwords.csv"),
+        *("kaggle (1).json", "Credentials (2).json", ".env copy", "hf_token - Copy.txt"),
+        *("id_rsa (copy)", "gcp-credentials.json", "1password-credentials.json", "a.tfplan"),
+        *("basic_auth.ini", "jupyter_cookie_secret", ".passwd-s3fs", "krb5cc_1000"),
+        *("x/access_tokens.db", ".obsutilconfig", "credentials-config.json"),
         *("credentials.bak", "x/credentials", ".netrc.save", "terraform.tfstate.1~"),
     ],
 )
@@ -274,7 +287,15 @@ def test_more_names_of_credentials(source: Path, name: str) -> None:
     assert context(source).left_out == [(name, "may contain credentials")]
 
 
-@pytest.mark.parametrize("name", [".ngc/config", ".config/hcloud/cli.toml"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".ngc/config", ".config/hcloud/cli.toml", ".jupyter/jupyter_server_config.json"),
+        *(".subversion/auth/svn.simple", ".paperspace/config.json", ".zenml/config.yaml"),
+        *(".config/op/config", ".config/argocd/config", ".dbt/profiles.yml", ".polyaxon/.auth"),
+        *(".local/share/jupyter/runtime/jpserver-12.json", ".local/share/uv/credentials/a.toml"),
+    ],
+)
 def test_folders_with_credentials(source: Path, name: str) -> None:
     path = source / name
     path.parent.mkdir(parents=True)
@@ -282,11 +303,22 @@ def test_folders_with_credentials(source: Path, name: str) -> None:
     assert context(source).left_out == [(str(Path(name).parent), "may contain credentials")]
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("name", ["secret.txt", "wandb_key.txt", "github_pat"])
-def test_the_name_of_a_file_names_its_only_value(source: Path, name: str) -> None:
-    (source / name).write_text(f"{HEX}\n")
+def test_the_name_of_a_file_names_its_only_value(source: Path, name: str, mark: str) -> None:
+    (source / name).write_text(f"{mark}{HEX}\n")
     (source / "commit.txt").write_text(f"{HEX}\n")
     assert context(source).left_out == [(name, "a generated secret")]
+
+
+def test_settings_of_editors_with_passwords_are_left_out(source: Path) -> None:
+    for name in (".vscode/sftp.json", ".vscode/settings.json", ".idea/webServers.xml"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text("{}")
+    assert [path for path, _ in context(source).left_out] == [
+        ".idea/webServers.xml",
+        ".vscode/sftp.json",
+    ]
 
 
 def test_the_local_configuration_of_dvc_is_left_out(source: Path) -> None:
@@ -307,6 +339,10 @@ def test_nested_repositories_are_left_out(source: Path) -> None:
     [
         ("credentials/__init__.py", ""),
         ("model.py.bak", ""),
+        ("tokens (1).txt", ""),
+        ("tokencopy.txt", ""),
+        ("ca-bundle.crt", f"-----BEGIN CERTIFICATE-----\n{'aB3/' * 16}\n-----END"),
+        ("user.json", '{"username": "me", "key": "image_0001"}'),
         ("config.yaml", "secret_access_key: ${AWS_SECRET_ACCESS_KEY}\ntoken: ${HF_TOKEN}\n"),
         ("data.csv", f"AKIA,{'a' * 50}\n"),
         ("data.bin", "\0" + TOKEN),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rsctl.bench.decision import Decision
@@ -17,7 +18,7 @@ from rsctl.bench.records import BenchRecord
 from rsctl.bench.verdict import Verdict
 from rsctl.findings import Finding, JobState
 from rsctl.job.notify import NotifyEvent
-from rsctl.job.secret_names import HIDDEN, public_text
+from rsctl.job.secret_names import HIDDEN, is_secret_name, public_text
 from rsctl.runs.cost import cost_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
@@ -35,6 +36,7 @@ EVENT_OF_END: dict[JobState, NotifyEvent] = {
 _TYPES = {JobState.SUCCEEDED: "success"}
 _LONGEST = 300
 _SHORTEST_SECRET = 4
+_VARIABLE = re.compile(r"\$\{(\w+)")
 _MARKUP = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20", "`": "'"})
 """Chats read mentions, links and code from these characters."""
 
@@ -56,7 +58,9 @@ def run_message(run: RunRecord, state: str, why: Finding | None = None) -> Messa
     cost = f", {dollars:.2f} USD" if dollars is not None else ""
     lines = [f"{place} {state} {took}{cost}"]
     if cause:
-        lines.append(_public(cause, run) + (f" -> {_public(remedy, run)}" if remedy else ""))
+        secrets = _secrets(_variables_of(run))
+        remedy = remedy and f" -> {_public(remedy, secrets)}"
+        lines.append(f"{_public(cause, secrets)}{remedy or ''}")
     lines.append(f"next: {_next(run, why)}")
     kind = "warning" if why is not None else _TYPES.get(run.state, "failure")
     return Message(f"{run.name} {state}", "\n".join(lines), kind)
@@ -72,7 +76,12 @@ def bench_message(bench: BenchRecord) -> Message:
     lines = [f"{place} {bench.state.value} after {took}: runs: {runs}"]
     failed = next((trial for trial in trials if EVENT_OF_END.get(trial.state) == "failed"), None)
     if failed is not None:
-        lines.append(f"{failed.run}: {_public(failed.reason) or failed.state.value}")
+        pairs = re.findall(r"([\w.-]+)[\"']? *: *[\"']?\$\{(\w+)", bench.text)
+        secrets = _secrets(
+            taken for pair in pairs if any(map(is_secret_name, pair)) for taken in pair
+        )
+        reason = _public(failed.reason, secrets)
+        lines.append(f"{failed.run}: {reason or failed.state.value}")
     lines.append(f"next: rsctl bench status {bench.bench}")
     kind = _TYPES.get(bench.state, "failure")
     return Message(f"{bench.name} bench {bench.state.value}", "\n".join(lines), kind)
@@ -112,18 +121,27 @@ def _next(run: RunRecord, stall: Finding | None) -> str:
     return f"rsctl logs {'--failed ' if run.first_failure else ''}{run.run}"
 
 
-def _secrets(run: RunRecord | None) -> list[str]:
-    """The lines of a run's secrets as far as they are in this environment, the longest first."""
-    env = (run.plan.get("env") or {}) if run is not None else {}
-    values = [os.environ.get(name, "") for name, value in env.items() if value is None]
+def _variables_of(run: RunRecord) -> list[str]:
+    """The names of variables that are secret in a run, and of those that its job file takes them
+    from.
+    """
+    names = [name for name, value in (run.plan.get("env") or {}).items() if value is None]
+    lines = (run.spec or "").splitlines()
+    taken = (_VARIABLE.findall(line) for line in lines if any(name in line for name in names))
+    return names + [name for found in taken for name in found]
+
+
+def _secrets(names: Iterable[str]) -> list[str]:
+    """The lines of secrets as far as they are in this environment, the longest first."""
+    values = [os.environ.get(name, "") for name in names]
     lines = {" ".join(line.split()) for value in values for line in value.splitlines()}
     return sorted((line for line in lines if len(line) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
-def _public(text: str | None, run: RunRecord | None = None) -> str:
+def _public(text: str | None, secrets: Iterable[str] = ()) -> str:
     """A text of unknown origin as one short line without secrets and markup."""
     line = " ".join(sanitize_line(text or "").split())
-    for value in _secrets(run):
+    for value in secrets:
         line = line.replace(value, HIDDEN)
     line = re.sub(r"\b[a-z][a-z0-9+.-]*://\S+", "(a URL)", public_text(line), flags=re.IGNORECASE)
     line = line.translate(_MARKUP)

@@ -1,13 +1,15 @@
 """Starts the script of a node that is a process, as AWS's sagemaker-training toolkit does.
 
 `python3 -I -c TEXT RSCTL_START PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started
-once. Code with a setup.py is installed below the node's own root folder, without dependencies, for
-which it uses this Python's, and its program is run as a module.
+once. A shell reads the arguments without quotes, as with the toolkit, which quotes only those of
+shell scripts. Code with a setup.py is installed below the node's own root folder, without
+dependencies, for which it uses this Python's, and its program is run as a module.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -29,7 +31,9 @@ def main(rsctl_start: str, program: str, ranks: str, *arguments: str) -> None:
     launch = launcher if int(ranks) else ["--launcher", "once"]
     sys.stdout.flush()
     start = [sys.executable, rsctl_start, "rsctl.node.launch", *launch, "--python", "--"]
-    os.execv(sys.executable, [*start, *run, *arguments])  # noqa: S606
+    words = map(shlex.quote, arguments) if program.endswith((".sh", ".bash")) else arguments
+    line = " ".join(["exec", *map(shlex.quote, [*start, *run]), *words])
+    os.execv("/bin/sh", ["sh", "-c", line])  # noqa: S606
 
 
 def install(options: list[str]) -> None:
