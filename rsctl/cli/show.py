@@ -103,7 +103,7 @@ def _lines(file: str) -> list[str]:
     if file.startswith("--set ") or file == "-":
         return []
     try:
-        return lines_of(Path(file).read_text(errors="replace"))
+        return lines_of(Path(file).read_text("utf-8", errors="replace"))
     except OSError:
         return []
 
