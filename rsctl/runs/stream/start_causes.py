@@ -173,7 +173,8 @@ COMMAND_CAUSES = (
     ),
     cause(
         "interpreter",
-        r"([\w./-]{1,200}): (?:line )?\d{1,6}: (?:set: Illegal option -o pipefail|Bad substitution"
+        r"(?<![\w./-])([\w./-]{1,200}): (?:line )?\d{1,6}: (?:[\w./-]{1,200}: )?"
+        r"(?:set: Illegal option -o pipefail|Bad substitution"
         r"|(?:\[\[|source|declare|function|pushd|shopt|let): not found"
         r"|Syntax error: (?:\"\(\" unexpected|redirection unexpected))",
         "sh runs a script that is written for bash: {names}",
@@ -209,8 +210,8 @@ COMMAND_CAUSES = (
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:-][^\s:]{0,200}): "
         r"(?:command )?not found"
         r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
-        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:-][^\s:]{0,200}): "
-        r"(?:command )?not found"
+        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: (?:[\w./-]{1,200}: )?"
+        r"([^\s:-][^\s:]{0,200}): (?:command )?not found"
         r"|(?m:^)([\w./+-]{1,60}): command not found$|(?:^|\n)sudo: "
         r"([^\s:]{1,200}): command not found"
         r"|(?:nohup|timeout|nice|setsid): failed to (?:run command"
