@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from rsctl.bench.decision import Decision
@@ -36,6 +36,7 @@ EVENT_OF_END: dict[JobState, NotifyEvent] = {
 _TYPES = {JobState.SUCCEEDED: "success"}
 _LONGEST = 300
 _SHORTEST_SECRET = 4
+_WORD = re.compile(r"[\w-]+")
 _VARIABLE = re.compile(r"\$\{(\w+)")
 _MARKUP = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20", "`": "'"})
 """Chats read mentions, links and code from these characters."""
@@ -58,7 +59,8 @@ def run_message(run: RunRecord, state: str, why: Finding | None = None) -> Messa
     cost = f", {dollars:.2f} USD" if dollars is not None else ""
     lines = [f"{place} {state} {took}{cost}"]
     if cause:
-        secrets = _secrets(_variables_of(run))
+        names = [name for name, value in (run.plan.get("env") or {}).items() if value is None]
+        secrets = _secrets([*names, *_variables(run.spec or "", names)])
         remedy = remedy and f" -> {_public(remedy, secrets)}"
         lines.append(f"{_public(cause, secrets)}{remedy or ''}")
     lines.append(f"next: {_next(run, why)}")
@@ -76,11 +78,7 @@ def bench_message(bench: BenchRecord) -> Message:
     lines = [f"{place} {bench.state.value} after {took}: runs: {runs}"]
     failed = next((trial for trial in trials if EVENT_OF_END.get(trial.state) == "failed"), None)
     if failed is not None:
-        pairs = re.findall(r"([\w.-]+)[\"']? *: *[\"']?\$\{(\w+)", bench.text)
-        secrets = _secrets(
-            taken for pair in pairs if any(map(is_secret_name, pair)) for taken in pair
-        )
-        reason = _public(failed.reason, secrets)
+        reason = _public(failed.reason, _secrets(_variables(bench.text)))
         lines.append(f"{failed.run}: {reason or failed.state.value}")
     lines.append(f"next: rsctl bench status {bench.bench}")
     kind = _TYPES.get(bench.state, "failure")
@@ -121,14 +119,17 @@ def _next(run: RunRecord, stall: Finding | None) -> str:
     return f"rsctl logs {'--failed ' if run.first_failure else ''}{run.run}"
 
 
-def _variables_of(run: RunRecord) -> list[str]:
-    """The names of variables that are secret in a run, and of those that its job file takes them
-    from.
+def _variables(text: str, names: Container[str] = ()) -> list[str]:
+    """The variables of this environment in those lines of a job file that have one of these names
+    or the name of a secret.
     """
-    names = [name for name, value in (run.plan.get("env") or {}).items() if value is None]
-    lines = (run.spec or "").splitlines()
-    taken = (_VARIABLE.findall(line) for line in lines if any(name in line for name in names))
-    return names + [name for found in taken for name in found]
+    lines = (line for line in text.splitlines() if "${" in line)
+    return [
+        variable
+        for line in lines
+        if any(word in names or is_secret_name(word) for word in _WORD.findall(line))
+        for variable in _VARIABLE.findall(line)
+    ]
 
 
 def _secrets(names: Iterable[str]) -> list[str]:
