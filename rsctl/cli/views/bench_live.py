@@ -126,8 +126,10 @@ class LiveBenchView(PlainBenchView):
 
     def _table(self, bench: Bench) -> Group:
         console, shown = self._live.console, self._rows(bench)
-        for count in range(min(_MAX_METRICS, len(self._specs)), -1, -1):
-            grid = self._grid(bench, shown, list(self._specs)[:count])
+        names = list(self._specs)[:_MAX_METRICS]
+        rows = [self._row(bench, index, names) for index in shown]
+        for count in range(len(names), -1, -1):
+            grid = _grid(names[:count], [[*row[: 3 + count], row[-1]] for row in rows])
             width = console.measure(grid, options=console.options.update(width=_ANY)).maximum
             if width <= console.width:
                 break
@@ -142,16 +144,6 @@ class LiveBenchView(PlainBenchView):
             overflow="ellipsis",
         )
         return Group(head, grid)
-
-    def _grid(self, bench: Bench, shown: list[int], names: list[str]) -> Table:
-        """The rows of cells with these metrics; in a narrow terminal the cells' names are cut."""
-        grid = Table(box=None, pad_edge=False, header_style="dim")
-        for title in ("CELL", "RUNS", "TIME", *map(str.upper, names), "USD"):
-            ratio = 1 if title == "CELL" else None
-            grid.add_column(title, no_wrap=True, overflow="ellipsis", ratio=ratio)
-        for index in shown:
-            grid.add_row(*self._row(bench, index, names))
-        return grid
 
     def _rows(self, bench: Bench) -> list[int]:
         """All cells; if the terminal is too small, only the active ones."""
@@ -197,6 +189,17 @@ class LiveBenchView(PlainBenchView):
         if cell not in self._spent and not costs:
             return None
         return self._spent.get(cell, 0.0) + sum(costs)
+
+
+def _grid(names: list[str], rows: list[list[Text]]) -> Table:
+    """The rows of cells with these metrics; in a narrow terminal the cells' names are cut."""
+    grid = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("CELL", "RUNS", "TIME", *map(str.upper, names), "USD"):
+        ratio = 1 if title == "CELL" else None
+        grid.add_column(title, no_wrap=True, overflow="ellipsis", ratio=ratio)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
 
 
 def _short_keys(cell: dict[str, Any]) -> dict[str, Any]:
