@@ -101,7 +101,7 @@ class Bench:
 
     @property
     def state_text(self) -> str:
-        """Its state; `incomplete` if no process runs it, regardless of the stored state."""
+        """Its state; `incomplete` if it has not ended and no process runs it."""
         return state_text(self.record)
 
     @property

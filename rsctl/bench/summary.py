@@ -88,7 +88,7 @@ def format_trial(cells: Sequence[Cell], trial: Trial) -> str:
 
 
 def state_text(bench: BenchRecord) -> str:
-    """The bench's state, or `INCOMPLETE`, regardless of the stored state."""
+    """The bench's state; `INCOMPLETE` if it has not ended and no process runs it."""
     is_known = bench.state.is_final or BenchFolder(bench.bench).is_driven()
     return bench.state.value if is_known else INCOMPLETE
 
