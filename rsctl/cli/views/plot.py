@@ -84,7 +84,9 @@ def _describe(events: list[MetricEvent]) -> str:
 
 
 def _draw(events: list[MetricEvent], unit: str | None) -> str:
-    """A line for each replica, of many three in all; over steps if all values have one."""
+    """A line for each replica, or the highest, median and lowest of many; over steps if all values
+    have one.
+    """
     by_step = all(event.step is not None for event in events)
     start = min(event.time for event in events)
     lines: dict[str, list[Point]] = {}
