@@ -83,6 +83,8 @@ _OBSERVERS = frozenset(
     [
         *("nsys", "ncu", "strace", "ltrace", "gdb", "valgrind", "py-spy", "scalene", "viztracer"),
         *("memray", "tini", "dumb-init", "xvfb-run", "unbuffer", "chrt", "catchsegv", "uvx"),
+        *("neuron_parallel_compile", "perf", "nvprof", "rocprofv3", "gosu", "dotenv", "doppler"),
+        *("apptainer", "singularity"),
     ]
 )
 """Programs that start the command behind their options, which rsctl does not know."""

@@ -236,6 +236,8 @@ def test_a_script_that_may_be_right_passes(read_text: Any, source: Path, text: s
         ["tini", "-s", "--", "bash", "-c", "py-spy record -- torchrun train.py"],
         ["conda", "run", "--of-unknown", "-n", "e", "torchrun", "train.py"],
         ["poetry", "-C", "pkg", "run", "torchrun", "train.py"],
+        ["neuron_parallel_compile", "torchrun", "train.py"],
+        ["dotenv", "-f", ".env", "run", "--", "torchrun", "train.py"],
         ["python", "/opt/conda/bin/torchrun", "train.py"],
         ["torchrun", "-m", "pkg.train", "--version", "v2"],
         ["bash", "-c", "torchrun --version; torchrun train.py"],
