@@ -222,7 +222,7 @@ def _behind(words: list[str]) -> list[str]:
             name = PurePath(word).name
             if name in SHELLS or PYTHON.fullmatch(name) or _find(words[at:]):
                 return words[at:]
-            if word.endswith(_ENDS):
+            if word.endswith(_ENDS) or word == "install":
                 break
     return words
 

@@ -37,6 +37,7 @@ MEETING = ["--rdzv-backend=c10d", "--rdzv-endpoint=head:29400"]
         ["pretrain", "--strategy", "deepspeed"],
         ["nsys", "profile", "python", "-m", "pkg.train", "--optimizer", "deepspeed"],
         ["bash", "-c", "python -m pip install deepspeed && python train.py"],
+        ["bash", "-c", "apptainer exec a.sif pip install deepspeed; python -m pkg.train"],
         ["bash", "-c", "torchrun --version; deepspeed --help; python -m pkg.train"],
         ["bash", "-c", "command -v deepspeed || pip install deepspeed; python -m pkg.train"],
     ],
