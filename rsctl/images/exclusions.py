@@ -101,7 +101,7 @@ _PROGRAMS = (".py", ".ipynb", ".sh", ".md", ".rst", ".c", ".cc", ".cpp", ".h", "
 """May talk about keys, and people would miss them. A key in them is theirs to find."""
 
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|sw[op]|[0-9]+))+$", re.I)
-_DOWNLOAD = re.compile(r"(?: ?\((?:[0-9]+|copy)\)| (?:- )?copy)(?=\.|$)", re.I)
+_DOWNLOAD = re.compile(r"(?: ?\((?:[0-9]+|copy)\)| (?:- )?copy(?: [0-9]+)?)+(?=\.|$)", re.I)
 """The addition of a browser or a file manager to the name of a second copy: `kaggle (1).json`."""
 
 _FILES = ("credentials", *(name for name in _CREDENTIAL_NAMES if "/" not in name))

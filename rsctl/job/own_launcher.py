@@ -83,7 +83,8 @@ _OBSERVERS = frozenset(
     [
         *("nsys", "ncu", "strace", "ltrace", "gdb", "valgrind", "py-spy", "scalene", "viztracer"),
         *("memray", "tini", "dumb-init", "xvfb-run", "unbuffer", "chrt", "catchsegv", "uvx"),
-        *("command", "builtin"),
+        *("neuron_parallel_compile", "perf", "nvprof", "rocprofv3", "gosu", "dotenv", "doppler"),
+        *("apptainer", "singularity"),
     ]
 )
 """Programs that start the command behind their options, which rsctl does not know."""
@@ -128,16 +129,13 @@ def _check_spawn(job: Job) -> Iterator[Finding]:
 def _problem(job: Job, found: _Found) -> str:
     """Why a launcher does not work; empty if it may."""
     ranks = job.workers.ranks
-    options = _options(found.words[found.at :])
-    if not options.keys().isdisjoint(("help", "version")):
-        return ""
     shown = f"{found.name} in {found.script}" if found.script else found.name
     starter = job.run.launcher
     if starter in ("torchrun", "mpi") and ranks > 1:
         return f"launcher {starter} starts {shown} once for each of {ranks} ranks on a node"
     if job.workers.count == 1:
         return ""
-    return _separate(job, shown, found.launcher, options)
+    return _separate(job, shown, found.launcher, _options(found.words[found.at :]))
 
 
 def _launchers(
@@ -150,7 +148,8 @@ def _launchers(
     words = _behind(words)
     name, text = _shell_text(job, words) if is_here and depth < _DEEPEST else ("", None)
     if text is None:
-        if launcher := _find(words):
+        launcher = _find(words)
+        if launcher and words[launcher[0] :][:1] not in (["--help"], ["--version"]):
             yield _Found(script, words, is_here, *launcher)
         return
     is_here = re.search(r"\bcd\s", text) is None
@@ -223,7 +222,7 @@ def _behind(words: list[str]) -> list[str]:
             name = PurePath(word).name
             if name in SHELLS or PYTHON.fullmatch(name) or _find(words[at:]):
                 return words[at:]
-            if word.endswith(_ENDS):
+            if word.endswith(_ENDS) or word == "install":
                 break
     return words
 

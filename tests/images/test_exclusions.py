@@ -275,6 +275,7 @@ def test_credentials_of_any_form_are_left_out(
         *(".vault_pass", "vault_pass.txt", "password.txt", "db_password.txt", "apikey.txt"),
         *("api_keys.json", "kaggle_creds.json", "Chrome Passwords.csv"),
         *("kaggle (1).json", "Credentials (2).json", ".env copy", "hf_token - Copy.txt"),
+        *("kaggle copy 2.json", "kaggle - Copy (2).json"),
         *("id_rsa (copy)", "gcp-credentials.json", "1password-credentials.json", "a.tfplan"),
         *("basic_auth.ini", "jupyter_cookie_secret", ".passwd-s3fs", "krb5cc_1000"),
         *("x/access_tokens.db", ".obsutilconfig", "credentials-config.json"),

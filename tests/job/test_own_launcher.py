@@ -37,7 +37,9 @@ MEETING = ["--rdzv-backend=c10d", "--rdzv-endpoint=head:29400"]
         ["pretrain", "--strategy", "deepspeed"],
         ["nsys", "profile", "python", "-m", "pkg.train", "--optimizer", "deepspeed"],
         ["bash", "-c", "python -m pip install deepspeed && python train.py"],
+        ["bash", "-c", "apptainer exec a.sif pip install deepspeed; python -m pkg.train"],
         ["bash", "-c", "torchrun --version; deepspeed --help; python -m pkg.train"],
+        ["bash", "-c", "command -v deepspeed || pip install deepspeed; python -m pkg.train"],
     ],
 )
 def test_what_may_be_right_passes(read_text: Any, words: list[str]) -> None:
@@ -235,7 +237,11 @@ def test_a_script_that_may_be_right_passes(read_text: Any, source: Path, text: s
         ["tini", "-s", "--", "bash", "-c", "py-spy record -- torchrun train.py"],
         ["conda", "run", "--of-unknown", "-n", "e", "torchrun", "train.py"],
         ["poetry", "-C", "pkg", "run", "torchrun", "train.py"],
+        ["neuron_parallel_compile", "torchrun", "train.py"],
+        ["dotenv", "-f", ".env", "run", "--", "torchrun", "train.py"],
         ["python", "/opt/conda/bin/torchrun", "train.py"],
+        ["torchrun", "-m", "pkg.train", "--version", "v2"],
+        ["bash", "-c", "torchrun --version; torchrun train.py"],
     ],
 )
 def test_a_launcher_behind_shells_and_wrappers(

@@ -102,6 +102,7 @@ def test_names_of_secrets(name: str) -> None:
         *("RENDEZVOUS_KEY", "use_auth", "dropout_p", "pin_memory", "stop", "adopt", "PWM"),
         *("first_pass", "eos_token_v2", "TOKENS_V2", "num_pass_v2", "RO", "PASSES", "token_rot"),
         *("num_tokens_2", "max_token", "password-file", "tokenizer_json", "author", "bypass"),
+        *("shop-session-id", "LOOP_SESSION", "train_op_session", "ctf_token_length"),
     ],
 )
 def test_other_names(name: str) -> None:
@@ -434,8 +435,10 @@ def test_a_kept_job_has_no_line_of_a_private_key(name: str) -> None:
         f"curl -s -U me:{RANDOM} https://h",
         f"curl --proxy-user me:{RANDOM} https://h",
         f"curl -u :{RANDOM} https://h",
+        f"curl -sSLu me:{RANDOM} https://h",
         f"wandb login --relogin {HEX}{HEX[:8]}",
         f"vault login {RANDOM}",
+        "vault login -no-print f8a3c1d7-3f2a-9c1d-7e3f-2a9c1d7e3f2a && true",
         f"aws configure set aws_secret_access_key {RANDOM}",
         f"dvc remote modify --local store password {RANDOM}",
         f"ngrok config add-authtoken {RANDOM}",
@@ -487,6 +490,12 @@ def test_a_secret_that_is_encoded_or_of_a_program(text: str) -> None:
         *("sbp_model_of_the_second_stage", "pcsk_id_and_secret", "xai-grok-2-latest", "r8_scale"),
         *("-----BEGIN CERTIFICATE-----\nTUlJ", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"),
         *("unzip -P", "cat a.zip -P 4", "wandb login", "vault login -method=oidc", "token Llama3"),
+        *("vault login -method=aws role=train2-dev && python train.py", "vault login failed: 403"),
+        *(
+            "curl -s http://kube-ui:8080/health",
+            "curl -XPUT http://gpu-U:80",
+            "curl -u : https://h",
+        ),
         *("secret /Data1/models2/Checkpoint", "git commit 9f86d081884c7d659a2feaa0c55ad015"),
         *("--user-token '<|user|>'", "pad token: [PAD]", "obs_token=<obs>"),
         *("--boi-token <boi>", "draft_token: <d>", "https://h/a%20b?x=%2F", "<token></token>"),

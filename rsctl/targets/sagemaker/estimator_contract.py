@@ -29,6 +29,9 @@ _NUMBER = re.compile(r"-[0-9.]")
 _OF_A_SHELL = re.compile(r"""^$|^[#~]|[\s"'`$\\;&|<>()]""")
 """Text that a shell changes; it leaves a pattern of files that matches no file."""
 
+_IN_QUOTES = re.compile(r"""["'$`]|\\\\""")
+"""Text that a shell changes in the arguments of a script for a shell, which the toolkit quotes."""
+
 _OPTIONS = "targets.sagemaker"
 
 
@@ -112,14 +115,15 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
 
 
 def _shell_findings(job: Job) -> Iterator[Finding]:
-    """Texts that the toolkit's shell changes; arguments of shell scripts are quoted."""
+    """Texts that the toolkit's shell changes."""
     program = str(job.run.script or job.run.module)
     if _OF_A_SHELL.search(program):
         message = f"SageMaker's images start the script by a shell, which changes {quoted(program)}"
         remedy = "rename it: use letters, digits, and ._-"
         yield error("package", message, remedy, "run.script")
-    changed = [each.name for each in _arguments(job) if _OF_A_SHELL.search(str(each.value))]
-    if changed and not is_shell_script(program):
+    changes = _IN_QUOTES if is_shell_script(program) else _OF_A_SHELL
+    changed = [each.name for each in _arguments(job) if changes.search(str(each.value))]
+    if changed:
         message = "SageMaker's images pass arguments through a shell, which splits or changes the "
         message += f"value of {first_of(changed, 5)}"
         remedy = "put it in run.env or in a file of the package, or use image.source instead of "

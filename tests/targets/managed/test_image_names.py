@@ -171,6 +171,7 @@ def test_images_of_aws(
         ("mirror.gcr.io/pytorch/pytorch@sha256:" + "0a" * 32, {}, True),
         ("ubuntu:24.04", {}, True),
         ("123456789012.dkr.ecr.us-west-2.amazonaws.com/sagemaker-train:1", {}, False),
+        ("nvcr.io/my-company/my-team/train:1", {}, False),  # NGC's registry has customers' images
         ("huggingfaceteam/train:1", {}, False),
         ("ghcr.io/me/huggingface/train:1", {}, False),
         ("registry.example:5000/nvcr.io/nvidia/pytorch:25.01-py3", {}, False),

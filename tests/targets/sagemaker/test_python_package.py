@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any, cast
@@ -169,7 +170,8 @@ def test_what_the_toolkit_cannot_start(
          "price, lines, home, both"),
         ({"lr": -1e-5, "layers": "[1,2]", "path": "s3://b/a=1,b:2@3%+_", "name": "größe"},
          "train.py", None),
-        ({"text": "a b"}, "train.sh", None),
+        ({"text": "a b&c", "json": '{"a":1}', "name": "it's", "regex": r"\d"}, "train.sh",
+         "json, name"),
     ],
 )  # fmt: skip
 def test_arguments_that_a_shell_changes(
@@ -195,7 +197,7 @@ def test_a_script_whose_name_a_shell_changes(tmp_path: Path, code: Path) -> None
     ]
 
 
-@pytest.mark.parametrize("way", ["script", "module"])
+@pytest.mark.parametrize("way", ["script", "module", "shell"])
 def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str) -> None:
     data = rsctl.home / "rehearsal" / "s3" / "data" / "t"
     data.mkdir(parents=True)
@@ -205,8 +207,13 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
         ranks = "None"  # the toolkit starts no ranks
         (code / "setup.py").write_text(SETUP)
         run = {"script": None, "module": "trainer.task", "launcher": "none"}
+    elif way == "shell":
+        ranks = "None"
+        (code / "train.sh").write_text(f'#!/bin/sh\nexec {sys.executable} train.py "$@"\n')
+        run = {"script": "train.sh", "launcher": "none"}
+    name = "a b" if way == "shell" else "'a b'"  # a shell reads the quotes
     changes = {
-        "run": {**run, "args": {"epochs": 2, "name": "'a b'"}},
+        "run": {**run, "args": {"epochs": 2, "name": name}},
         "inputs": {"train": "s3://data/t/"},
     }
     (tmp_path / "job.yaml").write_text(json.dumps(merged(run_of(), changes)))
@@ -215,7 +222,7 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
     assert done.exit_code == 0, done.stderr
     lines = [text for text in rsctl.log("@last").splitlines() if "train [" in text]
     assert [line.partition("train [")[2] for line in sorted(lines)] == [
-        f"'--epochs', '2', '--name', 'a b'] train {ranks} 2 code"  # a shell reads the quotes
+        f"'--epochs', '2', '--name', 'a b'] train {ranks} 2 code"
     ] * 2
 
 
