@@ -47,7 +47,7 @@ _FABRIC = spec(
     one="accelerator strategy devices num_nodes node_rank main_address main_port precision"
 )
 _FABRIC_OURS = ("node_rank", "main_address", "main_port")
-_FABRIC_ENV = ("accelerator", "strategy", "devices", "num_nodes", "precision")
+_FABRIC_ENV = ("accelerator", "strategy", "precision")
 _COLOSSALAI = spec(
     none="module",
     one="host hostfile include exclude num_nodes nproc_per_node master_port master_addr "

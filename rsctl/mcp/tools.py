@@ -148,8 +148,15 @@ def _status(_session: Session, given: arguments.Status, stop: Event) -> Any:
         if stop.wait(min(pause, left)):
             break
         run.status()
-    shown = run.to_dict(details=True)
+    shown = _shown(run.to_dict(details=True))
     return {**shown, "findings": [*outdated.findings, *shown["findings"]]}
+
+
+def _shown(run: dict[str, Any]) -> dict[str, Any]:
+    """A run as plain data; the lines of its failure are cut."""
+    if failure := run.get("first_failure"):
+        failure["lines"] = [line[:_LONGEST] for line in failure["lines"]]
+    return run
 
 
 @_tool(
@@ -233,8 +240,8 @@ def _list(_session: Session, given: arguments.List, _: Event) -> Any:
         message = f"{unknown[0]!r} is not a state"
         raise RsctlError(ExitCode.USAGE, error("mcp", message, remedy))
     states, outdated = [JobState(state) for state in given.states], Outdated()
-    found = api.runs(given.limit, name=given.name, states=states, on_outdated=outdated)
-    return {"runs": [run.to_dict() for run in found], "findings": outdated.findings}
+    runs = api.runs(given.limit, name=given.name, states=states, on_outdated=outdated)
+    return {"runs": [_shown(run.to_dict()) for run in runs], "findings": outdated.findings}
 
 
 def offered(session: Session) -> dict[str, Tool]:
