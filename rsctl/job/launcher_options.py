@@ -44,6 +44,14 @@ class Launched(NamedTuple):
         )
 
 
+RENDEZVOUS = (
+    *("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "rdzv_port", "standalone"),
+    *("node_rank", "master_addr", "master_port", "local_addr", "base_rank", "use_env"),
+    *("machine_rank", "main_process_ip", "main_process_port", "main_address", "main_port"),
+)
+"""Where ranks meet is rsctl's to decide."""
+
+
 class _Given(NamedTuple):
     name: str
     written: str
@@ -108,7 +116,7 @@ class Options:
             values.append(self.words.pop(0))
             if spec[name] == 2 and "=" in values[0]:
                 values = values[0].split("=", 1)  # as Hydra reads `-genv A=1`
-        if values[:1] == [""]:
+        if values[:1] == [""] and name not in RENDEZVOUS:
             message = f"{self.launcher}: {shown} has an empty value"
             raise command_error(message, "check the variable that it comes from")
         given = _Given(name, " ".join([written, *(values if not separator else [])]), values)
@@ -178,7 +186,7 @@ def option_values(name: str, words: Sequence[str]) -> list[str]:
     """The values of an option among a script's arguments, as `NAME VALUE` or `NAME=VALUE`; empty
     for one at the end.
     """
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip(words, [*words, ""][1:], strict=True)
     found = [(*word.partition("="), after) for word, after in pairs]
     return [value if separator else after for key, separator, value, after in found if key == name]
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from rsctl.job.from_wrappers import command_behind
+from rsctl.job.from_wrappers import ASSIGNMENT
 
 _Known = dict[str, list[str]]
 """The words of variables; none of a variable that is not assigned yet."""
@@ -17,6 +17,7 @@ _SUBSTITUTION = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`")
 _ENDS_COMMAND = frozenset(";&|()\n")
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\+?=")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})")
+_REDIRECTION = re.compile(r"\d*>>?(.*)")
 _OUTPUT = "X"
 _DECLARATIONS = frozenset(["export", "local", "readonly", "declare", "typeset"])
 _BEFORE_COMMAND = frozenset(["if", "then", "else", "elif", "do", "while", "until", "{", "!"])
@@ -35,8 +36,9 @@ def certain_commands(text: str) -> list[list[str]]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of each simple command, with `$X` in place of what a command prints, and the words
-    of a variable or an array that the text assigns once in its place.
+    """The words of each simple command with the variables and wrappers before it, without its
+    redirections; with `$X` in place of what a command prints, and the words of a variable or an
+    array that the text assigns once in its place.
 
     Raises ValueError for a quote that is not closed.
     """
@@ -58,8 +60,10 @@ def commands(text: str) -> Iterator[list[str]]:
         elif word[0] == "(" and command and command[-1][-1:] == "=" and command[-1][:-1] in known:
             array, command = "" if ")" in word else command[-1][:-1], []
         else:
+            command = _expanded(command, known)
             _assign(command, known)
-            if command := _without_prefix(_expanded(command, known)):
+            command = _bare(command)
+            if not all(ASSIGNMENT.fullmatch(word) for word in command):
                 yield command
             command = []
 
@@ -76,18 +80,30 @@ def _assign(words: list[str], known: _Known) -> None:
 
 def _expanded(words: list[str], known: _Known) -> list[str]:
     """The words, with what is known of a variable in place of it."""
+
+    def value(match: re.Match[str]) -> str:
+        values = known.get(match[1] or match[2], [])
+        return values[0] if len(values) == 1 else match[0]
+
     found = ((word, _VARIABLE.fullmatch(word)) for word in words)
     return [
         each
         for word, match in found
-        for each in ((match and known.get(match[1] or match[2])) or [word])
+        for each in ((match and known.get(match[1] or match[2])) or [_VARIABLE.sub(value, word)])
     ]
 
 
-def _without_prefix(words: list[str]) -> list[str]:
-    """A command without keywords, variables and wrappers before it."""
+def _bare(words: list[str]) -> list[str]:
+    """A command without keywords before it, and without redirections."""
     if words[:1] == ["function"]:
         words = words[2:]
-    while words and (words[0] in _BEFORE_COMMAND or re.match(r"[A-Za-z_]\w*=", words[0])):
+    while words and words[0] in _BEFORE_COMMAND:
         words = words[1:]
-    return command_behind(words)
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if (redirection := _REDIRECTION.fullmatch(word)) is None:
+            kept.append(word)
+        elif not redirection[1]:
+            next(rest, None)
+    return kept
