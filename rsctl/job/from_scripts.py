@@ -20,6 +20,7 @@ _SBATCH = re.compile(r"(?m)^#SBATCH[ \t]+([^#\n]+)")
 _OWN_FOLDER = re.compile(r"""\$\(dirname "?(?:\$0|\$\{BASH_SOURCE\[0\]\})"?\)""")
 _PWD = re.compile(r"\$\(pwd\)|`pwd`")
 _PYTHON_FILE = re.compile(r"\.py\b")
+_PREPARES = ("module", "ml", "spack", "source", ".", "conda", "mamba", "micromamba", "ulimit")
 _LARGEST = 1 << 16
 _SHIFT = re.compile(r"(?:^|[;\n])[ \t]*shift\b[ \t]*(\d?)")
 _ALL = r"\$(?:[@*]|\{[@*](?::(\d))?\})"
@@ -43,8 +44,8 @@ def is_script(words: list[str]) -> bool:
     return name == "sbatch" or name.endswith(_ENDS) or (name in _STARTERS and bool(_path(words)))
 
 
-def command_in(words: list[str], launchers: Container[str]) -> str:
-    """The command to give in place of a script; empty if the script has none that starts Python.
+def remedy_for(words: list[str], launchers: Container[str]) -> str:
+    """What to give in place of a script; empty if the script has no command that starts Python.
 
     `launchers` are the names of programs that start ranks. A line of one of them precedes one of
     Python. The variables that the script exports come with it. So do a batch script's options, as
@@ -73,9 +74,14 @@ def command_in(words: list[str], launchers: Container[str]) -> str:
     line, program = found[starts[0]], programs[starts[0]]
     env = [*_exports(text, found[: starts[0]]), *takewhile(ASSIGNMENT.fullmatch, line)]
     line = list(dropwhile(ASSIGNMENT.fullmatch, line))
+    setup = ""
     if is_sbatch or (words[0] == path and options):
         line = ["srun", *options, *(program[1:] if program[0] == "srun" else line)]
-    return " ".join(_shown(word) for word in [*env, *line])
+        lines = [each for each in found[: starts[0]] if each[0] in _PREPARES]
+        setup = "".join(f", `{' '.join(each)}`" for each in lines)
+        setup = setup and f", then add{setup[1:]} to targets.slurm.setup"
+    remedy = f"give the command that it starts, with values for its variables{setup}: rsctl init "
+    return remedy + " ".join(_shown(word) for word in [*env, *line])
 
 
 def _path(words: list[str]) -> str:

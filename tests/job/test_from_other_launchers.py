@@ -560,6 +560,16 @@ def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
     assert finding.remedy == before + command
 
 
+def test_the_remedy_names_what_a_batch_script_prepares(folder: Path) -> None:
+    text = "#SBATCH -n 2\nmodule load cuda/12\nsource /env/bin/activate\nsrun train.py\nml x\n"
+    (folder / "a.sbatch").write_text(text)
+    setup = "then add `module load cuda/12`, `source /env/bin/activate` to targets.slurm.setup: "
+    for line, is_here in (("sbatch a.sbatch", True), ("bash a.sbatch", False)):
+        with pytest.raises(RsctlError) as caught:
+            read_command(line.split())
+        assert (setup in (caught.value.findings[0].remedy or "")) == is_here
+
+
 @pytest.mark.parametrize("text", ["make train", "python train.py '", "\udcff"])
 def test_a_shell_script_without_such_a_command(folder: Path, text: str) -> None:
     (folder / "run.sh").write_bytes(text.encode(errors="surrogateescape"))
@@ -584,6 +594,14 @@ def test_a_shell_script_without_such_a_command(folder: Path, text: str) -> None:
             "--launcher mpi has the script read ranks of mpi: use --launcher pytorch",
         ),
         ("torchrun train.py --launcher pytorch", ""),
+        ("torchrun train.py --node_rank 1", ""),
+        ("train.py --rank $R", ""),
+        (
+            "train.py --num-machines 2 --machine-rank 0 --dist-url tcp://h:1",
+            "--machine-rank is the number of one node: set workers.count and run.launcher: once, "
+            "and instead of run.script a run.command: [bash, -c, ...] that passes $NODE_RANK, "
+            "$NNODES, $MASTER_ADDR and $MASTER_PORT",
+        ),
     ],
 )
 def test_remarks_on_what_another_place_decides(line: str, remark: str) -> None:
