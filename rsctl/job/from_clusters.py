@@ -226,6 +226,9 @@ def srun(arguments: list[str], read: Read) -> Launched:
     memory = [f"{name}={text}" for name in _MEMORY if (text := options.text(name))]
     if memory and "targets.slurm.memory" not in keys:
         remarks.append(f"srun: --{memory[0].replace('_', '-')}: set targets.slurm.memory")
+    if _is_file(image := options.text("container_image")):
+        remark = "set image.uri to the image that it has, and targets.slurm.container: pyxis"
+        remarks.append(f"srun: --container-image {image} is a file: {remark}")
     if "limits.timeout" not in keys:
         keys["limits.timeout"] = "1h"
         remarks.append("srun: without --time, which Slurm plans by: limits.timeout is 1h")
@@ -273,8 +276,9 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
         keys["limits.timeout"] = f"{seconds}s"
     if name := options.text("job_name"):
         keys["name"] = name
-    if image := options.text("container_image"):
-        keys |= {"image.uri": image.replace("#", "/"), "targets.slurm.container": "pyxis"}
+    image = options.text("container_image").removeprefix("docker://").replace("#", "/")
+    if image and not _is_file(image):
+        keys |= {"image.uri": image, "targets.slurm.container": "pyxis"}
     for setting in options.text("export").split(","):
         name, separator, value = setting.partition("=")
         if name not in ("", "ALL", "NONE", "NIL"):
@@ -296,6 +300,10 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
         option = f"--{name.replace('_', '-')}" + (f"={values[0]}" if values else "")
         keys.setdefault(f"targets.slurm.{program}", []).append(option)
     return keys
+
+
+def _is_file(image: str) -> bool:
+    return image.startswith(("/", ".")) or image.endswith(".sqsh")
 
 
 def _gpus(options: Options, nodes: int, each: int) -> tuple[str, int]:

@@ -180,6 +180,15 @@ def test_slurm_s_options() -> None:
         "srun: omitted --no-container-mount-home: rsctl does this itself",
         "srun: omitted --container-mount-home, --auto-resume=1: no key for it",
     )
+    image = found("srun --container-image docker://nvcr.io#nvidia/pytorch:1 train.py").keys
+    assert image["image.uri"] == "nvcr.io/nvidia/pytorch:1"
+    for image in ("/fsx/a.sqsh", "./a+b", "b.sqsh"):  # the key takes images of a registry
+        command = found(f"srun -t 1 --container-image {image} train.py")
+        assert command.keys == {"target": "slurm", "limits.timeout": "60s"}
+        assert command.remarks[1:] == (
+            f"srun: --container-image {image} is a file: set image.uri to the image that it has, "
+            "and targets.slurm.container: pyxis",
+        )
     ours = "-l, -u, -o a, -e b, -i c, --jobid 7, --mpi pmix, -Q, -v"
     command = found(f"srun {ours.replace(',', '')} train.py")
     assert command.remarks[-1] == f"srun: omitted {ours}: rsctl does this itself"
