@@ -63,7 +63,9 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
         for name, given in _OF_SLURM.items():
             for value in [each for option in given for each in option_values(option, options)]:
                 text = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", lambda _, value=value: value, text)
-        found = list(commands(_with_arguments(text, words[at + 1 :])))
+        lines = commands(_with_arguments(text, words[at + 1 :]))
+        evaluated = (commands(" ".join(w[1:])) if w[0] == "eval" else [w] for w in lines)
+        found = [line for each in evaluated for line in each]
     except (OSError, ValueError):  # not UTF-8, or a quote that is not closed
         return ""
     programs = [command_behind(line) or [""] for line in found]

@@ -537,6 +537,8 @@ fi
             "D=`pwd`\ntorchrun ${D}/train.py --out=$(pwd)/out",
             "torchrun ./train.py --out=./out",
         ),
+        ("sh tools/run.sh", 'C="A=1 torchrun train.py &> log"\neval ${C}', "A=1 torchrun train.py"),
+        ("sh tools/run.sh", 'eval "torchrun $A train.py"', "torchrun $A train.py"),
         (
             "sh tools/run.sh",
             "A=1 uv run torchrun train.py --files {0..2}.tar '--x={\"a\": 1}' 2>&1 | tee log",
