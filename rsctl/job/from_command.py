@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,7 +88,11 @@ def read_command(arguments: Sequence[str]) -> Launched:
     Raises RsctlError for a command line that a job file cannot say.
     """
     launched = _counted(_read(list(arguments)))
-    is_python = launched.kind != "script" or launched.words[0].endswith(".py")
+    program = launched.words[0]
+    is_python = launched.kind != "script" or program.endswith(".py")
+    if not is_python and launched.launcher and os.path.isabs(program) and shutil.which(program):
+        words = [os.path.basename(program), *launched.words[1:]]  # of `torchrun $(which NAME)`
+        launched, is_python = launched._replace(kind="command", words=words), True
     if not is_python or (launched.kind == "command" and not launched.launcher):
         raise _unknown(arguments)
     if launched.kind == "module":

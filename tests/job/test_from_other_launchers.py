@@ -325,6 +325,19 @@ def test_a_program_that_is_no_script() -> None:
 
 
 @pytest.mark.parametrize(
+    "launcher",
+    # https://fairseq.readthedocs.io/en/latest/getting_started.html#distributed-training
+    ["python -m torch.distributed.launch --use_env --nproc_per_node=8", "accelerate launch"],
+)
+def test_an_installed_program_that_a_launcher_starts(folder: Path, launcher: str) -> None:
+    (folder / "fairseq-train").touch(mode=0o755)
+    command = found(f"{launcher} {folder}/fairseq-train data --max-tokens 3584")
+    assert (command.kind, command.words[0]) == ("command", "fairseq-train")
+    with pytest.raises(RsctlError):
+        read_command(f"{launcher} {folder}/nothing data".split())
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         ("mpirun -np 1 a.py : -np 1 b.py", "mpirun: several programs"),
