@@ -19,6 +19,7 @@ _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\+?=")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})")
 _REDIRECTION = re.compile(r"\d*>>?(.*)")
 _OUTPUT = "X"
+_LARGEST = 1 << 13  # characters of a command: values may double with each variable
 _DECLARATIONS = frozenset(["export", "local", "readonly", "declare", "typeset"])
 _BEFORE_COMMAND = frozenset(["if", "then", "else", "elif", "do", "while", "until", "{", "!"])
 
@@ -86,11 +87,12 @@ def _expanded(words: list[str], known: _Known) -> list[str]:
         return values[0] if len(values) == 1 else match[0]
 
     found = ((word, _VARIABLE.fullmatch(word)) for word in words)
-    return [
+    expanded = [
         each
         for word, match in found
         for each in ((match and known.get(match[1] or match[2])) or [_VARIABLE.sub(value, word)])
     ]
+    return expanded if sum(map(len, expanded)) <= _LARGEST else words
 
 
 def _bare(words: list[str]) -> list[str]:
