@@ -71,6 +71,7 @@ _SUBMITS = {
     ),
 }
 _NODE_NUMBERS = ("--machine-rank", "--machine_rank", "--node-rank", "--node_rank", "--rank")
+_NODE_COUNTS = ("--trainer.num_nodes", "trainer.num_nodes", "--num-machines", "--num_machines")
 _LARGEST = 1 << 20  # bytes of a script
 _NAMES = (*_LAUNCHERS, *(name for name, _ in _SUBCOMMANDS))
 
@@ -136,13 +137,17 @@ def _checked_env(launched: Launched) -> Launched:
 
 
 def _argument_remarks(launched: Launched) -> Iterator[str]:
-    """Remarks on `--launcher slurm`, as OpenMMLab's scripts take it, and on `--machine-rank 0`, as
-    scripts take it that start the ranks of a node themselves.
+    """Remarks on arguments that say where a script's ranks are: `--launcher slurm` of OpenMMLab,
+    the nodes of Lightning, and `--machine-rank 0` of scripts that start the ranks of a node.
     """
     words = launched.words
     for value in option_values("--launcher", words):
         if value in ("slurm", "mpi"):
             yield f"--launcher {value} has the script read ranks of {value}: use --launcher pytorch"
+    for name in _NODE_COUNTS:
+        for value in option_values(name, words):
+            if value.isdigit() and int(value) != launched.nodes:
+                yield f"{name}={value} is the script's number of nodes: set workers.count"
     for name in _NODE_NUMBERS if not launched.launcher else ():
         if any(value.isdigit() for value in option_values(name, words)):
             yield (

@@ -620,8 +620,17 @@ def test_a_shell_script_without_such_a_command(folder: Path, text: str) -> None:
         ("torchrun train.py --launcher pytorch", ""),
         ("torchrun train.py --node_rank 1", ""),
         ("train.py --rank $R", ""),
+        ("torchrun --nnodes 2 train.py trainer.num_nodes=2", ""),
         (
-            "train.py --num-machines 2 --machine-rank 0 --dist-url tcp://h:1",
+            "train.py fit --trainer.num_nodes 2 --trainer.devices=8",
+            "--trainer.num_nodes=2 is the script's number of nodes: set workers.count",
+        ),
+        (
+            "train.py trainer.num_nodes=4",
+            "trainer.num_nodes=4 is the script's number of nodes: set workers.count",
+        ),
+        (
+            "train.py --machine-rank 0 --dist-url tcp://h:1",
             "--machine-rank is the number of one node: set workers.count and run.launcher: once, "
             "and instead of run.script a run.command: [bash, -c, ...] that passes $NODE_RANK, "
             "$NNODES, $MASTER_ADDR and $MASTER_PORT",
