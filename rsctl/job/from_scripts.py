@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Container, Sequence
-from itertools import dropwhile, takewhile
+from collections.abc import Container, Iterable, Sequence
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path, PurePath
 
 from rsctl.job.from_wrappers import ASSIGNMENT, PYTHON, SHELLS, command_behind
@@ -64,8 +64,7 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
             for value in [each for option in given for each in option_values(option, options)]:
                 text = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", lambda _, value=value: value, text)
         lines = commands(_with_arguments(text, words[at + 1 :]))
-        evaluated = (commands(" ".join(w[1:])) if w[0] == "eval" else [w] for w in lines)
-        found = [line for each in evaluated for line in each]
+        found = [line for each in lines for line in _evaluated(each)]
     except (OSError, ValueError):  # not UTF-8, or a quote that is not closed
         return ""
     programs = [command_behind(line) or [""] for line in found]
@@ -114,6 +113,16 @@ def _with_arguments(text: str, arguments: Sequence[str]) -> str:
         del rest[1 : 1 + int(count or 1)]
         found.append(_ARGUMENT.sub(value, part))
     return "\n".join(found)
+
+
+def _evaluated(line: list[str]) -> Iterable[list[str]]:
+    """The commands that a line evaluates or starts by a shell, as `srun bash -c TEXT` does."""
+    if line[0] == "eval":
+        return commands(" ".join(line[1:]))
+    for at, (word, option) in enumerate(pairwise(line)):
+        if PurePath(word).name in SHELLS and re.fullmatch("-[a-z]*c", option):
+            return ([*line[:at], *inner] for inner in commands(" ".join(line[at + 2 :])))
+    return [line]
 
 
 def _exports(text: str, lines: Sequence[Sequence[str]]) -> list[str]:

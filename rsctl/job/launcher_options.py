@@ -48,8 +48,9 @@ RENDEZVOUS = (
     *("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "rdzv_port", "standalone"),
     *("node_rank", "master_addr", "master_port", "local_addr", "base_rank", "use_env"),
     *("machine_rank", "main_process_ip", "main_process_port", "main_address", "main_port"),
+    "jobid",
 )
-"""Where ranks meet is rsctl's to decide."""
+"""Where ranks run and meet is rsctl's to decide."""
 
 
 class _Given(NamedTuple):

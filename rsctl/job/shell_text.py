@@ -43,7 +43,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
     Raises ValueError for a quote that is not closed.
     """
-    text = _COMMENT.sub("", text.replace("\\\n", " "))
+    text = _COMMENT.sub("", text).replace("\\\n", " ")  # a comment has no continuation
     for _ in range(3):
         text = _SUBSTITUTION.sub(f"${_OUTPUT}", text)
     names = _ASSIGNED.findall(text)
@@ -84,7 +84,8 @@ def _expanded(words: list[str], known: _Known) -> list[str]:
 
     def value(match: re.Match[str]) -> str:
         values = known.get(match[1] or match[2], [])
-        return values[0] if len(values) == 1 else match[0]
+        is_text = " " in match.string
+        return " ".join(values) if values and (is_text or len(values) == 1) else match[0]
 
     found = ((word, _VARIABLE.fullmatch(word)) for word in words)
     expanded = [

@@ -444,6 +444,7 @@ def test_what_these_programs_do_besides_is_an_error(line: str) -> None:
     ("line", "omitted"),
     [
         ("torchrun --rdzv_endpoint= train.py", "torchrun: omitted --rdzv_endpoint="),
+        ("srun -t 1 --jobid '' torchrun train.py", "srun: omitted --jobid "),
         (
             "accelerate launch --num_machines 2 --num_processes 2 --main_process_ip '' train.py",
             "accelerate launch: omitted --main_process_ip ",
@@ -550,6 +551,22 @@ fi
             "D=`pwd`\ntorchrun ${D}/train.py --out=$(pwd)/out",
             "torchrun ./train.py --out=./out",
         ),
+        # https://github.com/bigscience-workshop/bigscience/blob/master/train/tr1-13B-base
+        (
+            "sbatch tools/run.sh",
+            "#SBATCH --nodes=2\npython prepare.py\nG=8\n"
+            'export LAUNCHER="python -u -m torch.distributed.run \\\n    --nproc_per_node $G '
+            '--nnodes $SLURM_NNODES \\\n    "\nexport CMD="`pwd`/train.py --lr 1"\nclear; srun '
+            "--jobid $SLURM_JOBID bash -c '$LAUNCHER --node_rank $SLURM_PROCID $CMD' 2>&1 | tee a",
+            'srun --nodes=2 --jobid "$SLURM_JOBID" python -u -m torch.distributed.run '
+            '--nproc_per_node 8 --nnodes 2 --node_rank "$SLURM_PROCID" ./train.py --lr 1',
+        ),
+        (
+            "sh tools/run.sh",
+            'C="python train.py --lr 1"\nsrun -l bash -lc "$C"',
+            "srun -l python train.py --lr 1",
+        ),
+        ("sh tools/run.sh", "# old.py \\\ntorchrun train.py", "torchrun train.py"),
         ("sh tools/run.sh", 'C="A=1 torchrun train.py &> log"\neval ${C}', "A=1 torchrun train.py"),
         ("sh tools/run.sh", 'eval "torchrun $A train.py"', "torchrun $A train.py"),
         (
