@@ -40,6 +40,7 @@ _OF_SLURM = {
 
 def is_script(words: list[str]) -> bool:
     """Whether a command line starts a shell script, or submits one with `sbatch`."""
+    words = list(dropwhile(ASSIGNMENT.fullmatch, words)) or words
     name = PurePath(words[0]).name
     return name == "sbatch" or name.endswith(_ENDS) or (name in _STARTERS and bool(_path(words)))
 
@@ -51,6 +52,8 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
     Python. The variables that the script exports come with it. So do a batch script's options, as
     those of `srun`, unless a shell starts it.
     """
+    given = list(takewhile(ASSIGNMENT.fullmatch, words))
+    words = words[len(given) :]
     if not (path := _path(words)):
         return ""
     at = words.index(path)
@@ -60,9 +63,18 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
         text = _OWN_FOLDER.sub(lambda _: os.path.dirname(path) or ".", _PWD.sub(".", text))
         options = [word for line in _SBATCH.findall(text) for word in shlex.split(line)]
         options += words[1:at] if is_sbatch else []
-        for name, given in _OF_SLURM.items():
-            for value in [each for option in given for each in option_values(option, options)]:
-                text = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", lambda _, value=value: value, text)
+        values = [
+            *(word.partition("=")[::2] for word in given),
+            *(
+                (name, value)
+                for name, names in _OF_SLURM.items()
+                for option in names
+                for value in option_values(option, options)
+            ),
+        ]
+        for name, value in values:
+            variable = rf"\$(?:{name}\b|\{{{name}(?::?-[^{{}}]*)?\}})"
+            text = re.sub(variable, lambda _, value=value: value, text)
         lines = commands(_with_arguments(text, words[at + 1 :]))
         found = [line for each in lines for line in _evaluated(each)]
     except (OSError, ValueError):  # not UTF-8, or a quote that is not closed
@@ -73,7 +85,7 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
     if not starts:
         return ""
     line, program = found[starts[0]], programs[starts[0]]
-    env = [*_exports(text, found[: starts[0]]), *takewhile(ASSIGNMENT.fullmatch, line)]
+    env = [*given, *_exports(text, found[: starts[0]]), *takewhile(ASSIGNMENT.fullmatch, line)]
     line = list(dropwhile(ASSIGNMENT.fullmatch, line))
     setup = ""
     if is_sbatch or (words[0] == path and options):
@@ -104,7 +116,9 @@ def _with_arguments(text: str, arguments: Sequence[str]) -> str:
         quoted, bare, *numbers = match.groups()
         number = numbers[0] or numbers[1]
         if number is None:
-            return shlex.join(rest[int(quoted or bare or 1) :])
+            joined = shlex.join(rest[int(quoted or bare or 1) :])
+            is_assigned = match.string[: match.start()].endswith("=")
+            return f'"{joined}"' if is_assigned else joined
         argument = rest[int(number)] if 0 < int(number) < len(rest) else ""
         return argument if _PLAIN.fullmatch(argument) else match[0]
 

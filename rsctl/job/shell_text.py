@@ -17,6 +17,7 @@ _SUBSTITUTION = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`")
 _ENDS_COMMAND = frozenset(";&|()\n")
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\+?=")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})")
+_ARGUMENT = re.compile(r"\$\{?[\d@*]")
 _REDIRECTION = re.compile(r"\d*>>?(.*)")
 _OUTPUT = "X"
 _LARGEST = 1 << 13  # characters of a command: values may double with each variable
@@ -74,7 +75,8 @@ def _assign(words: list[str], known: _Known) -> None:
     for word in words:
         name, is_assigned, value = word.partition("=")
         if is_assigned and name in known:
-            known[name] = _expanded(value.split(), known)
+            # Of an argument of the script, the variable's name says more than its number.
+            known[name] = [] if _ARGUMENT.search(value) else _expanded(value.split(), known)
         elif word not in _DECLARATIONS and not word.startswith("-"):
             return
 

@@ -490,15 +490,15 @@ fi
         (
             "A=1 ./tools/run.sh",
             SHELL_SCRIPT,
-            "PYTHONPATH=./tools/..:$PYTHONPATH srun --nodes=2 -p gpu "
-            "torchrun --nproc_per_node=$1 ./tools/train.py ${@:2}",
+            "A=1 PYTHONPATH=./tools/..:$PYTHONPATH srun --nodes=2 -p gpu "
+            "torchrun --nproc_per_node=$GPUS ./tools/train.py ${@:2}",
         ),
         ("tools/run.sh", "torchrun tools/train.py", "torchrun tools/train.py"),
         (
             "sbatch -J name tools/run.sh",
             SHELL_SCRIPT,
             "PYTHONPATH=tools/..:$PYTHONPATH srun --nodes=2 -p gpu -J name "
-            "torchrun --nproc_per_node=$1 tools/train.py ${@:2}",
+            "torchrun --nproc_per_node=$GPUS tools/train.py ${@:2}",
         ),
         (
             "sbatch tools/run.sh",
@@ -565,6 +565,15 @@ fi
             "sh tools/run.sh",
             'C="python train.py --lr 1"\nsrun -l bash -lc "$C"',
             "srun -l python train.py --lr 1",
+        ),
+        # https://mmpretrain.readthedocs.io/en/latest/user_guides/train.html
+        (
+            "GPUS=16 CPUS_PER_TASK=2 tools/run.sh part c.py --amp --resume auto",
+            "PARTITION=$1\nGPUS=${GPUS:-8}\nCPUS_PER_TASK=${CPUS_PER_TASK:-5}\n"
+            "PY_ARGS=${@:3}\nsrun -p ${PARTITION} --ntasks=${GPUS} -c ${CPUS_PER_TASK} python "
+            'train.py ${2} ${PY_ARGS} --note "all of $@"',
+            "GPUS=16 CPUS_PER_TASK=2 srun -p part --ntasks=16 -c 2 python train.py c.py --amp "
+            "--resume auto --note 'all of part c.py --amp --resume auto'",
         ),
         ("sh tools/run.sh", "# old.py \\\ntorchrun train.py", "torchrun train.py"),
         ("sh tools/run.sh", 'C="A=1 torchrun train.py &> log"\neval ${C}', "A=1 torchrun train.py"),
