@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+from itertools import dropwhile
 from pathlib import Path
 
 from rsctl.findings import Finding, RsctlError, warning
@@ -18,7 +19,7 @@ from rsctl.job.from_deepspeed import deepspeed
 from rsctl.job.from_scripts import is_script, remedy_for
 from rsctl.job.from_torchrun import colossalai, composer, fabric, torchrun, torchx, tune
 from rsctl.job.from_trainers import axolotl, llama_factory
-from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
+from rsctl.job.from_wrappers import ASSIGNMENT, PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error, option_values
 from rsctl.job.script_language import check_module_name
 from rsctl.job.secret_names import has_secret, is_secret_name
@@ -159,7 +160,8 @@ def _argument_remarks(launched: Launched) -> Iterator[str]:
 
 def _read(words: list[str]) -> Launched:
     if is_script(words):
-        raise _unknown(words, remedy_for(words, _NAMES))
+        shown = list(dropwhile(ASSIGNMENT.fullmatch, words))
+        raise _unknown(shown, remedy_for(words, _NAMES))
     if is_wrapper(words):
         return unwrapped(words, _read)
     name = Path(words[0]).name

@@ -72,7 +72,7 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
                 for value in option_values(option, options)
             ),
         ]
-        for name, value in values:
+        for name, value in ((n, value) for n, value in values if not is_secret_name(n)):
             variable = rf"\$(?:{name}\b|\{{{name}(?::?-[^{{}}]*)?\}})"
             text = re.sub(variable, lambda _, value=value: value, text)
         lines = commands(_with_arguments(text, words[at + 1 :]))
@@ -85,7 +85,8 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
     if not starts:
         return ""
     line, program = found[starts[0]], programs[starts[0]]
-    env = [*given, *_exports(text, found[: starts[0]]), *takewhile(ASSIGNMENT.fullmatch, line)]
+    exports = _exports(text, [["export", *given], *found[: starts[0]]])
+    env = [*exports, *takewhile(ASSIGNMENT.fullmatch, line)]
     line = list(dropwhile(ASSIGNMENT.fullmatch, line))
     setup = ""
     if is_sbatch or (words[0] == path and options):
@@ -148,12 +149,15 @@ def _exports(text: str, lines: Sequence[Sequence[str]]) -> list[str]:
         value = re.sub(own, lambda match, name=name: found.get(name, match[0]), value)
         is_command = " " in value.strip() and re.search(own, text)
         if name != "PATH" and "$" not in re.sub(own, "", value) and not is_command:
-            found[name] = "***" if is_secret_name(name) or has_secret(value) else value
+            found[name] = value
     return [f"{name}={value}" for name, value in found.items()]
 
 
 def _shown(word: str) -> str:
     """A word of a shell's command line, in which the shell gives values to variables."""
+    name, is_assigned, value = word.partition("=")
+    if is_assigned and "$" not in value and (is_secret_name(name) or has_secret(value)):
+        word = f"{name}=***"
     if not _FOR_A_SHELL.search(word):
         return word
     if "$" not in word:

@@ -620,6 +620,18 @@ def test_the_remedy_names_what_a_batch_script_prepares(folder: Path) -> None:
         assert (setup in (caught.value.findings[0].remedy or "")) == is_here
 
 
+def test_a_secret_before_a_shell_script_is_not_shown(folder: Path) -> None:
+    (folder / "run.sh").write_text(
+        "export HF_TOKEN=xyz\nA_API_KEY=xyz torchrun train.py $WANDB_API_KEY"
+    )
+    with pytest.raises(RsctlError) as caught:
+        read_command(["WANDB_API_KEY=abc", "./run.sh"])
+    assert "abc" not in str(caught.value)
+    assert "xyz" not in str(caught.value)
+    expected = "'WANDB_API_KEY=***' 'HF_TOKEN=***' 'A_API_KEY=***' torchrun train.py $WANDB_API_KEY"
+    assert str(caught.value).endswith(expected)
+
+
 @pytest.mark.parametrize("text", ["make train", "python train.py '", "\udcff"])
 def test_a_shell_script_without_such_a_command(folder: Path, text: str) -> None:
     (folder / "run.sh").write_bytes(text.encode(errors="surrogateescape"))
