@@ -46,7 +46,7 @@ def is_script(words: list[str]) -> bool:
 
 
 def remedy_for(words: list[str], launchers: Container[str]) -> str:
-    """What to give in place of a script; empty if the script has no command that starts Python.
+    """The command to give in place of a script; empty if the script has none that starts Python.
 
     `launchers` are the names of programs that start ranks. A line of one of them precedes one of
     Python. The variables that the script exports come with it. So do a batch script's options, as
@@ -74,7 +74,7 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
         ]
         for name, value in ((n, value) for n, value in values if not is_secret_name(n)):
             variable = rf"\$(?:{name}\b|\{{{name}(?::?-[^{{}}]*)?\}})"
-            text = re.sub(variable, lambda _, value=value: value, text)
+            text = re.sub(variable, _literal(value), text)
         lines = commands(_with_arguments(text, words[at + 1 :]))
         found = [line for each in lines for line in _evaluated(each)]
     except (OSError, ValueError):  # not UTF-8, or a quote that is not closed
@@ -91,8 +91,8 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
     setup = ""
     if is_sbatch or (words[0] == path and options):
         line = ["srun", *options, *(program[1:] if program[0] == "srun" else line)]
-        lines = [each for each in found[: starts[0]] if each[0] in _PREPARES]
-        setup = "".join(f", `{' '.join(each)}`" for each in lines)
+        prepares = [each for each in found[: starts[0]] if each[0] in _PREPARES]
+        setup = "".join(f", `{' '.join(each)}`" for each in prepares)
         setup = setup and f", then add{setup[1:]} to targets.slurm.setup"
     remedy = f"give the command that it starts, with values for its variables{setup}: rsctl init "
     return remedy + " ".join(_shown(word) for word in [*env, *line])
@@ -130,6 +130,11 @@ def _with_arguments(text: str, arguments: Sequence[str]) -> str:
     return "\n".join(found)
 
 
+def _literal(value: str) -> str:
+    """The replacement of `re.sub` that gives exactly this text."""
+    return value.replace("\\", r"\\")
+
+
 def _evaluated(line: list[str]) -> Iterable[list[str]]:
     """The commands that a line evaluates or starts by a shell, as `srun bash -c TEXT` does."""
     if line[0] == "eval":
@@ -146,7 +151,7 @@ def _exports(text: str, lines: Sequence[Sequence[str]]) -> list[str]:
     words = [word for line in lines if line[0] == "export" for word in line[1:]]
     for name, _, value in (word.partition("=") for word in words if ASSIGNMENT.fullmatch(word)):
         own = rf"\$(?:{name}\b|\{{{name}\}})"
-        value = re.sub(own, lambda match, name=name: found.get(name, match[0]), value)
+        value = re.sub(own, _literal(found[name]), value) if name in found else value
         is_command = " " in value.strip() and re.search(own, text)
         if name != "PATH" and "$" not in re.sub(own, "", value) and not is_command:
             found[name] = value

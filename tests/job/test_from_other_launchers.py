@@ -180,8 +180,8 @@ def test_slurm_s_options() -> None:
         "srun: omitted --no-container-mount-home: rsctl does this itself",
         "srun: omitted --container-mount-home, --auto-resume=1: no key for it",
     )
-    image = found("srun --container-image docker://nvcr.io#nvidia/pytorch:1 train.py").keys
-    assert image["image.uri"] == "nvcr.io/nvidia/pytorch:1"
+    command = found("srun --container-image docker://nvcr.io#nvidia/pytorch:1 train.py")
+    assert command.keys["image.uri"] == "nvcr.io/nvidia/pytorch:1"
     for image in ("/fsx/a.sqsh", "./a+b", "b.sqsh"):  # the key takes images of a registry
         command = found(f"srun -t 1 --container-image {image} train.py")
         assert command.keys == {"target": "slurm", "limits.timeout": "60s"}
