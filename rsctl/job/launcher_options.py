@@ -110,7 +110,7 @@ class Options:
             remedy = "omit the option here; set what it does in the script, run.env or the job file"
             raise command_error(message, remedy)
         while len(values) < spec[name]:
-            if not self.words:
+            if not self.words or _is_option(self.words[0], spec, short):  # an unset variable
                 raise command_error(
                     f"{self.launcher}: {written} requires a value", "complete the command"
                 )
@@ -176,6 +176,11 @@ class Options:
         if self.has("no_python"):
             return "command"
         return "module" if self.has("module") else "script"
+
+
+def _is_option(word: str, spec: Mapping[str, int], short: Mapping[str, str]) -> bool:
+    name = word.partition("=")[0].lstrip("-").replace("-", "_")
+    return len(name) > 1 and word.startswith("-") and (name in spec or name in short)
 
 
 def spec(none: str = "", one: str = "", two: str = "") -> dict[str, int]:
