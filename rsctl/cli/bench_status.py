@@ -10,7 +10,7 @@ import typer
 from rsctl import api
 from rsctl.api import Bench, JobState, format_trial
 from rsctl.cli import options
-from rsctl.cli.bench_common import print_table, state_of
+from rsctl.cli.bench_common import print_table
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode
@@ -47,7 +47,7 @@ def _print(bench: Bench, output: str) -> None:
 
 
 def _head(bench: Bench) -> list[str]:
-    state = state_of(bench)
+    state = bench.state_text
     where = ", a rehearsal on this machine" if bench.record.rehearsed else ""
     about = f"{bench.id} on {bench.record.target}{where}"
     lines = [f"{about}  {state}  {bench.done} of {bench.total} runs"]

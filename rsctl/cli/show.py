@@ -103,7 +103,7 @@ def _lines(file: str) -> list[str]:
     if file.startswith("--set ") or file == "-":
         return []
     try:
-        return lines_of(Path(file).read_text(errors="replace"))
+        return lines_of(Path(file).read_text("utf-8", errors="replace"))
     except OSError:
         return []
 
@@ -121,11 +121,11 @@ def _show_line(lines: list[str], finding: Finding) -> None:
     line = lines[number - 1]  # of a very long one, the part around the position
     start = max(0, min(column - 60, len(line) - 100))
     shown = line[start : start + 100].replace("\t", " ")
-    caret = " " * _width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
+    caret = " " * text_width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
     print_important(f"    {sanitize(shown)}\n    {caret}")
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
     """The width of a text in terminal columns."""
     if text.isascii():
         return len(text)

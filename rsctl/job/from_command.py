@@ -22,7 +22,7 @@ from rsctl.job.from_trainers import axolotl, llama_factory
 from rsctl.job.from_wrappers import ASSIGNMENT, PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error, option_values
 from rsctl.job.script_language import check_module_name
-from rsctl.job.secret_names import has_secret, is_secret_name
+from rsctl.job.secret_names import is_secret_variable
 from rsctl.job.shell_words import find_operator
 from rsctl.job.source_roots import find_module
 
@@ -125,7 +125,7 @@ def _checked_env(launched: Launched) -> Launched:
     for name, value in launched.env.items():
         if is_reserved(name) or name.startswith(_SET_BY_LAUNCHERS):
             ours.append(name)
-        elif value and (is_secret_name(name) or has_secret(value)):
+        elif value and is_secret_variable(name, value):
             env[name] = None
             remarks.append(f"{name} looks like a secret: set it in the environment of rsctl submit")
         else:

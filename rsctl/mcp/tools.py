@@ -125,7 +125,14 @@ def _status(_session: Session, given: arguments.Status, stop: Event) -> Any:
         if stop.wait(min(pause, left)):
             break
         run.status()
-    return run.to_dict(details=True)
+    return _shown(run.to_dict(details=True))
+
+
+def _shown(run: dict[str, Any]) -> dict[str, Any]:
+    """A run as plain data; the lines of its failure are cut."""
+    if failure := run.get("first_failure"):
+        failure["lines"] = [line[:_LONGEST] for line in failure["lines"]]
+    return run
 
 
 @_tool(
@@ -207,7 +214,8 @@ def _list(_session: Session, given: arguments.List, _: Event) -> Any:
         message = f"{unknown[0]!r} is not a state"
         raise RsctlError(ExitCode.USAGE, error("mcp", message, remedy))
     states = [JobState(state) for state in given.states]
-    return {"runs": [r.to_dict() for r in api.runs(given.limit, name=given.name, states=states)]}
+    runs = api.runs(given.limit, name=given.name, states=states)
+    return {"runs": [_shown(run.to_dict()) for run in runs]}
 
 
 def offered(session: Session) -> dict[str, Tool]:

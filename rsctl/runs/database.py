@@ -166,7 +166,7 @@ class Database:
                 why, "restore it from a backup, move it to another place"
             ) from None
         except (sqlite3.Error, OSError, msgspec.MsgspecError) as problem:
-            why = str(problem)
+            why = str(problem) or "it is damaged"  # as above, in Python 3.10
             if is_full(problem, self.path):
                 raise self._full() from None
             raise self._unusable(why, self._remedy(problem)) from None

@@ -339,6 +339,29 @@ def test_an_output_that_cannot_take_every_character(
     assert done.events[0]["text"] == "\u4e2d"
 
 
+def test_a_file_is_shown_as_utf_8_in_every_locale(rsctl: Cli) -> None:
+    rsctl.write("name: caf\u00e9\n")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = rsctl.process("plan", "job.yaml", **ascii_only)
+    assert done.code == 2
+    assert "    name: caf\u00e9\n          ^\n" in done.err
+
+
+@pytest.mark.parametrize("command", ["validate job.yaml", "plan job.yaml", "build-image job.yaml"])
+def test_a_working_directory_that_was_removed_is_the_error(
+    rsctl: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    done = rsctl(*command.split())
+    assert (done.code, done.out) == (3, "")
+    assert done.err == (
+        "error: the working directory no longer exists\n    -> change to a folder that exists\n"
+    )
+    assert rsctl("list").code == 0
+
+
 def test_colours_are_for_terminals_and_only_if_nobody_objects(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -349,6 +349,7 @@ def test_ctrl_c_leaves_runs_and_a_second_call_watches_on(rsctl: Cli, job: str) -
     assert f"rsctl bench cancel {the_bench().bench}" in said.decode()
     assert Store().find(run).state is JobState.RUNNING
     assert "incomplete  0 of 1 runs" in rsctl("bench", "status", "@last").out
+    assert "TIME" not in rsctl("list").out  # of a bench that no process runs
     done = rsctl("bench", "cancel", "@last")
     assert (done.code, done.out) == (0, "")
     assert Store().find(run).state is JobState.CANCELLED

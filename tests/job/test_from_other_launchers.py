@@ -274,6 +274,11 @@ def test_a_secret_is_not_written() -> None:
         assert "WANDB_API_KEY: ${WANDB_API_KEY}\n" in text
 
 
+def test_a_switch_with_the_name_of_a_secret_is_written() -> None:
+    command = found("HF_HUB_DISABLE_IMPLICIT_TOKEN=1 torchrun train.py")
+    assert command.env == {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
+
+
 def test_a_variable_of_the_environment_may_be_unset() -> None:
     found("mpirun -x LD_LIBRARY_PATH train.py")
     assert "LD_LIBRARY_PATH: ${LD_LIBRARY_PATH:-}\n" in Path("job.yaml").read_text()

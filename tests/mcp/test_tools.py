@@ -402,6 +402,25 @@ def test_what_was_not_foreseen_is_an_answer(
     }
 
 
+def test_long_lines_of_a_failure_are_cut(
+    session: Session, answers: Callable[[str, Any], list[Any]]
+) -> None:
+    """A line of a log can have 256 KiB, such as an image in base64."""
+
+    def to_dict(**_: Any) -> dict[str, Any]:
+        return {
+            "run": "job-1",
+            "first_failure": {"replica": "worker-0", "lines": ["x" * 4001, "y"]},
+        }
+
+    run = SimpleNamespace(to_dict=to_dict, state=JobState.FAILED, is_rehearsed=True)
+    answers("runs", [run])
+    answers("run", run)
+    shown = {"run": "job-1", "first_failure": {"replica": "worker-0", "lines": ["x" * 4000, "y"]}}
+    assert tools.call(session, "list", {}, Event()) == {"runs": [shown]}
+    assert tools.call(session, "status", {"run": "job-1"}, Event()) == shown
+
+
 def test_an_answer_is_json_and_its_text(
     session: Session, answers: Callable[[str, Any], list[Any]]
 ) -> None:

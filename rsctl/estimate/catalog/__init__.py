@@ -174,7 +174,7 @@ def read_file(reference: str, kind: type[T]) -> T:
 
     module, _, name = reference.partition(":")
     data = yaml.safe_load((files(module) / name).read_text("utf-8"))
-    return msgspec.convert(msgspec.to_builtins(data), kind)  # YAML reads a date as one
+    return msgspec.convert(msgspec.to_builtins(data), kind)  # YAML has a type for dates
 
 
 @lru_cache
