@@ -339,3 +339,12 @@ def test_any_text_of_a_shell_is_read(text: str) -> None:
     job = f"name: j\nrun: {run}\nworkers: {{count: 2}}\n".replace("$", "$$")
     document = read("job.yaml", text=job)
     assert [finding.code for finding in document.findings if finding.path is None] == []
+
+
+@pytest.mark.parametrize("double", ["A{}=$A{}$A{}", 'A{}="$A{} $A{}"', 'A{}="$A{} $A{} $A{}-"'])
+def test_variables_that_double_do_not_fill_the_memory(
+    read_text: Any, source: Path, double: str
+) -> None:
+    lines = ["A0=x", *(double.format(n, *[n - 1] * 3) for n in range(1, 100))]
+    (source / "dist.sh").write_text("\n".join([*lines, "torchrun --standalone train.py $A99"]))
+    assert errors(read_text, "{script: dist.sh, launcher: once}")[0][1] == SEPARATE
