@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rsctl.atomic_file import open_regular
 from rsctl.images.assigned_secrets import has_assigned_secret
 from rsctl.job.token_forms import ENCODED_PEM, ISSUED, LINKS, NETRC
 from rsctl.runs.fetch.directory import INDEX
@@ -246,7 +247,7 @@ def _excluded_folder(path: Path) -> str | None:
 def _has_fetched_run(path: Path) -> bool:
     """Whether `rsctl get` has made this folder by the name of its run."""
     try:
-        with open(path / INDEX, "rb") as index:
+        with open_regular(path / INDEX) as index:
             return f'{{"run":"{path.name}"}}'.encode() == index.readline(_SNIFFED).strip()
     except OSError:
         return False

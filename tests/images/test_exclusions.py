@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from pathlib import Path
 
@@ -55,6 +56,11 @@ def test_what_rsctl_get_has_fetched_into_the_folder_of_its_run_is_left_out(sourc
     made = context(source)
     assert made.left_out == [("digits-ab12cd", "results of a run, which rsctl get has fetched")]
     assert "source/pretrained/checkpoints/last.pt" in [entry.name for entry in made.entries]
+
+
+def test_a_pipe_with_the_name_of_an_index_is_not_waited_for(source: Path) -> None:
+    os.mkfifo(source / ".rsctl-get")
+    assert context(source).left_out == [(".rsctl-get", "it is not a regular file")]
 
 
 def test_what_report_and_profile_have_written_is_left_out(source: Path) -> None:
