@@ -32,14 +32,23 @@ class CoreHook(BuildHookInterface):
         if self.target_name != "wheel" or _WISH == "none":
             return
         core = _build_core(Path(self.root))
-        problem = core.build()
+        is_editable = version == "editable"
+        # Not in the checkout, which may be read-only.
+        library = core.LIBRARY if is_editable else Path(self.directory, core.LIBRARY.name)
+        problem = core.build(library)
         if problem is not None:
             self.app.display_warning(f"without the transport's core: {problem}")
             return
         libc = "manylinux_2_17" if _WISH == "portable" else "linux"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{libc}_{platform.machine()}"
-        build_data["artifacts"].append(str(core.LIBRARY.relative_to(self.root)))
+        if not is_editable:
+            build_data["force_include"][str(library)] = str(core.LIBRARY.relative_to(self.root))
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the core that is now in the wheel."""
+        for library in build_data["force_include"]:
+            Path(library).unlink()
 
 
 def _build_core(root: Path) -> ModuleType:

@@ -1,4 +1,4 @@
-"""The command that installs an optional extra of rsctl."""
+"""Commands that install packages, such as those of an extra of rsctl."""
 
 from __future__ import annotations
 
@@ -29,7 +29,20 @@ def install_command(extra: str) -> str:
     packages = [match["package"] for match in found if match["extra"] == extra]
     if not packages:
         return f"pip install '.[{extra}]' in a checkout of rsctl"
-    return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+    return pip_install(*packages)
+
+
+def pip_install(*arguments: str) -> str:
+    """The command that installs packages into the running Python.
+
+    It uses uv where pip is not installed, as in the environments that uv creates.
+    """
+    from importlib.util import find_spec
+
+    command = [sys.executable, "-m", "pip", "install"]
+    if find_spec("pip") is None:
+        command = ["uv", "pip", "install", "--python", sys.executable]
+    return shlex.join([*command, *arguments])
 
 
 @contextmanager

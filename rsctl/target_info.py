@@ -163,8 +163,6 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A msgspec.Struct with a default for each field: the keys of targets.NAME in a job file."""
     is_managed: bool = False
     """Whether jobs run elsewhere, and continue without this machine."""
-    is_billed: bool = False
-    """Whether machines are billed by the hour."""
     has_placements: bool = False
     """Whether its option `region` and `workers.machine` may be lists, which are tried in order."""
     regional: Mapping[str, str] = {}
@@ -271,7 +269,7 @@ def target_names() -> tuple[str, ...]:
 def bills(name: str) -> bool:
     """Whether the jobs of a target cost money; False for a target that is no longer installed."""
     try:
-        return target_info(name).is_billed
+        return target_info(name).billing is not None
     except RsctlError:
         return False
 

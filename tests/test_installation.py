@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 from importlib import metadata
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,9 +18,19 @@ from rsctl.node.binding import FIRST_AUTOLOAD
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_command_names_packages_and_never_our_own_name() -> None:
+def test_the_command_names_packages_and_never_our_own_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pip", ModuleType("pip"))
+    sys.modules["pip"].__spec__ = ModuleSpec("pip", None)
     assert install_command("local") == f"{sys.executable} -m pip install numpy 'torch>=2.5'"
     assert "rsctl" not in install_command("sdk").removeprefix(sys.executable)
+
+
+def test_an_environment_without_pip_is_one_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pip", None)
+    uv = f"uv pip install --python {sys.executable}"
+    assert install_command("arrow") == f"{uv} 'pyarrow>=15'"
 
 
 def test_where_rsctl_is_not_installed_its_checkout_is_named(

@@ -50,12 +50,12 @@ def check_text(name: str, value: object) -> None:
         raise wrong(name, value, "is not valid Unicode", "check its encoding") from None
 
 
-def check_path(name: str, value: object) -> None:
-    """Raise RsctlError unless an argument is a path: a string or an object such as a Path."""
-    if not isinstance(value, str) and not (
-        isinstance(value, os.PathLike) and isinstance(os.fspath(value), str)
-    ):
+def check_path(name: str, value: object) -> str:
+    """A path as text, of a string or an object such as a Path. Raises RsctlError for others."""
+    path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(path, str):
         raise wrong(name, value, "is not a path", "give a string or a pathlib.Path")
+    return path
 
 
 def checked_names(name: str, value: Iterable[str]) -> list[str]:

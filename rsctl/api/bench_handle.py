@@ -17,7 +17,15 @@ from rsctl.bench.formats.html import html_table
 from rsctl.bench.paired_results import own_results
 from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.results import Results
-from rsctl.bench.summary import CellStatistic, CellSummary, counts, done, format_cell, summarize
+from rsctl.bench.summary import (
+    CellStatistic,
+    CellSummary,
+    counts,
+    done,
+    format_cell,
+    state_text,
+    summarize,
+)
 from rsctl.findings import ExitCode, JobState
 from rsctl.job.tracking import NOTIFY
 from rsctl.runs.store import Store
@@ -90,6 +98,11 @@ class Bench:
     def is_driven(self) -> bool:
         """Whether a process runs it at present."""
         return BenchFolder(self.id).is_driven()
+
+    @property
+    def state_text(self) -> str:
+        """Its state; `incomplete` if it has not ended and no process runs it."""
+        return state_text(self.record)
 
     @property
     def driver_log(self) -> Path:

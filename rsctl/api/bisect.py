@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import Optional
 
 import msgspec
 
+from rsctl.api.arguments import check_path, checked_names
 from rsctl.api.bisect_commits import CannotMeasure, CommitBenches, only_cells
-from rsctl.api.gate_candidate import REPEAT, RunBench, just_run, open_candidate
+from rsctl.api.gate_candidate import REPEAT, MaxRegression, RunBench, just_run, open_candidate
+from rsctl.api.job_file import Settings, setting_texts
 from rsctl.atomic_file import write_file
 from rsctl.bench.bisect import Mark, remaining
 from rsctl.bench.checks import MetricCheck
@@ -236,17 +238,17 @@ class PreparedBisect:
 
 
 def prepare_bisect(
-    job: str,
+    job: str | os.PathLike[str],
+    target: str | None = None,
     *,
     good: str | None = None,
     bad: str | None = None,
-    history: str | None = None,
-    metrics: list[str] | None = None,
-    cells: list[str] | None = None,
-    target: str | None = None,
-    set: list[str] | None = None,
+    history: str | os.PathLike[str] | None = None,
+    metrics: Iterable[str] = (),
+    cells: Iterable[str] = (),
+    set: Settings = (),
     repeat: int | None = None,
-    max_regression: list[str] | None = None,
+    max_regression: MaxRegression = (),
 ) -> PreparedBisect:
     """A search for the commit between `good` and `bad` with which a job file became worse.
 
@@ -254,19 +256,21 @@ def prepare_bisect(
     step for the worse, of the given metrics and cells; the cell of that step is searched. `cells`
     are texts such as `workers.count=4`, of which a cell has all. Nothing runs. Raises RsctlError.
     """
-    path = os.path.realpath(job)
+    path = os.path.realpath(check_path("job", job))
+    settings = setting_texts(set)
+    metrics, cells = checked_names("metrics", metrics), checked_names("cells", cells)
     if not os.path.isfile(path):
         message = f"cannot read {job}: it does not exist"
         raise RsctlError(ExitCode.USAGE, error("bisect", message, "give the path of a job file"))
-    candidate = open_candidate(path, target, set=set or [])
-    rules = candidate.rules(None, max_regression or [], repeat)
-    chosen = _chosen(candidate.cells, cells or [])
+    candidate = open_candidate(path, target, set=settings)
+    rules = candidate.rules(None, max_regression, repeat)
+    chosen = _chosen(candidate.cells, cells)
     folder = "."
     if history is None and good is None and rules.history is not None:
         history, folder = rules.history, candidate.folder
     if history is not None and not (good and bad):
-        about = (candidate.name, metrics or [], cells or [])
-        cell, step = _last_step(read_history(history, folder), *about)
+        past = read_history(check_path("history", history), folder)
+        cell, step = _last_step(past, candidate.name, metrics, cells)
         good, bad = good or step.after, bad or step.until
         chosen = [cell] if cell in candidate.cells else chosen
     if not good:
@@ -276,7 +280,7 @@ def prepare_bisect(
     rules.require_floors("bisect")
     floors = rules.floors.of(metrics or list(rules.floors))
     if not floors:
-        message = f"{', '.join(metrics or [])} has no allowed regression"
+        message = f"{', '.join(metrics)} has no allowed regression"
         raise RsctlError(
             ExitCode.USAGE, error("bisect", message, "give --max-regression METRIC=5%")
         )
@@ -291,7 +295,7 @@ def prepare_bisect(
         repeat=rules.repeat or REPEAT,
         floors=floors,
         target=target,
-        settings=list(set or []),
+        settings=list(settings),
         folder=home() / "bisect" / f"{Path(path).stem[:40]}-{key}",
         cells=chosen if len(chosen) < len(candidate.cells) else None,
         count=len(chosen),

@@ -25,7 +25,9 @@ def node_command(
     if run.is_rehearsed or not isinstance(target, Enterable):
         what = "a rehearsed cloud" if run.is_rehearsed else f"target {name}"
         message = f"rsctl cannot run commands on the nodes of {what}"
-        remedy = f"use target process or compose, or the pages of the service: rsctl open {run.id}"
+        remedy = "use target process or compose"
+        if isinstance(target, ShellTarget):
+            remedy += f", or the shell that the service offers: rsctl shell {run.id}"
         raise RsctlError(ExitCode.USAGE, error("unsupported", message, remedy))
     chosen = _chosen(run, replica)
     found = target.enter(run.id, chosen, list(command), is_terminal)

@@ -95,11 +95,11 @@ class Candidate:
 
     def rules(
         self,
-        baseline: str | None = None,
+        baseline: str | os.PathLike[str] | None = None,
         max_regression: MaxRegression = (),
         repeat: int | None = None,
         confirm: int | None = None,
-        history: str | None = None,
+        history: str | os.PathLike[str] | None = None,
         window: int | None = None,
         looks: int | None = None,
     ) -> GateRules:
@@ -111,7 +111,9 @@ class Candidate:
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
         block = self.record.spec.get("gate") or {}
         floors = checked_names("max_regression", max_regression)
-        rules = rules_of(block, baseline, floors, repeat, confirm, history, window, looks)
+        base = None if baseline is None else check_path("baseline", baseline)
+        past = None if history is None else check_path("history", history)
+        rules = rules_of(block, base, floors, repeat, confirm, past, window, looks)
         rules.floors.require_cells(self.cells)
         return rules
 

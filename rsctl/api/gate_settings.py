@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os import PathLike
 from typing import NamedTuple
 
-from rsctl.api.arguments import MOST_REPETITIONS, check_count, checked_names
+from rsctl.api.arguments import MOST_REPETITIONS, check_count, check_path, checked_names
 from rsctl.api.comparison import Measured, results_of
 from rsctl.api.gate_candidate import REPEAT
 from rsctl.bench.baseline import make_baseline
@@ -36,7 +37,11 @@ def require_writable(location: str | None) -> str:
 
 
 def write_baseline(
-    source: Measured, location: str, *, required: Iterable[str] = (), folder: str = "."
+    source: Measured,
+    location: str | PathLike[str],
+    *,
+    required: Iterable[str] = (),
+    folder: str = ".",
 ) -> WrittenBaseline:
     """Write the measurements to a file, gs:// or s3://, as the baseline of later gates.
 
@@ -44,8 +49,9 @@ def write_baseline(
     relative to `folder`. Raises RsctlError, also if a run has no data for a `required` metric:
     later gates could not check that metric.
     """
+    place = require_writable(check_path("location", location))
     made = make_baseline(results_of(source), checked_names("required", required))
-    written = write_file(made, require_writable(location), folder)
+    written = write_file(made, place, folder)
     runs = min(sum(value is not None for value in m.values) for m in made.metrics)
     return WrittenBaseline(written, runs)
 

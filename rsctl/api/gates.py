@@ -26,12 +26,12 @@ def gate(
     target: str | None = None,
     *,
     set: Settings = (),
-    baseline: str | None = None,
+    baseline: str | os.PathLike[str] | None = None,
     against: str | os.PathLike[str] | None = None,
     max_regression: MaxRegression = (),
     repeat: int | None = None,
     confirm: int | None = None,
-    history: str | None = None,
+    history: str | os.PathLike[str] | None = None,
     window: int | None = None,
     looks: int | None = None,
     new: bool = False,
@@ -97,9 +97,9 @@ def gate(
 
 def is_paired(
     candidate: Candidate,
-    baseline: str | None,
+    baseline: str | os.PathLike[str] | None,
     against: str | os.PathLike[str] | None,
-    history: str | None = None,
+    history: str | os.PathLike[str] | None = None,
 ) -> bool:
     """Whether a gate judges by pairs. Raises RsctlError if it has two baselines.
 

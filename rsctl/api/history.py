@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os import PathLike
 from typing import Optional
 
 import msgspec
 
+from rsctl.api.arguments import check_path, checked_names
 from rsctl.api.bench_handle import Bench
 from rsctl.api.bench_list import bench as find_bench
 from rsctl.api.gate_against import reopen_own
@@ -39,7 +41,7 @@ class Recorded(msgspec.Struct, kw_only=True):
 
 
 def read_series(
-    location: str,
+    location: str | PathLike[str],
     *,
     metrics: Iterable[str] = (),
     cells: Iterable[str] = (),
@@ -51,12 +53,14 @@ def read_series(
     `location` is a file, gs://, s3:// or git:REF:PATH; paths are relative to `folder`. `cells` are
     texts such as `workers.count=4`, of which a cell has all. Raises RsctlError.
     """
-    history = read_history(location, folder)
+    place = check_path("location", location)
+    names, chosen = checked_names("metrics", metrics), checked_names("cells", cells)
+    history = read_history(place, folder)
     if job is not None:
         history.records = [record for record in history.records if record.job == job]
-    series = select(make_series(history), history, list(metrics), list(cells))
+    series = select(make_series(history), history, names, chosen)
     commits = len({record.commit for record in history.records})
-    return HistoryView(history=location, commits=commits, series=series)
+    return HistoryView(history=place, commits=commits, series=series)
 
 
 def commit_to_record(folder: str, location: str, ref: Optional[str] = None) -> KnownCommit:
@@ -86,17 +90,20 @@ def record_results(
     )
 
 
-def add_bench(location: str, source: Bench | str, commit: Optional[str] = None) -> Recorded:
+def add_bench(
+    location: str | PathLike[str], source: Bench | str, commit: Optional[str] = None
+) -> Recorded:
     """Append a bench of the store to a history.
 
     Without `commit` it is of what is checked out, and the job's files must not have changed since
     the bench started. Raises RsctlError.
     """
+    place = check_path("location", location)
     bench = source if isinstance(source, Bench) else find_bench(source)
     if commit is None:
         reopen_own(bench.record)
-    found = commit_to_record(bench.record.folder or ".", location, commit)
-    return record_results(bench.results(), bench.record.name, found, location)
+    found = commit_to_record(bench.record.folder or ".", place, commit)
+    return record_results(bench.results(), bench.record.name, found, place)
 
 
 def require_history(location: str | None, option: str) -> str | None:

@@ -39,6 +39,10 @@ class JobFile(msgspec.Struct, frozen=True):
         """Without the text, which can contain a secret."""
         return f"JobFile({self.path!r}, settings={len(self.settings)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The file as read, for pickle: the type of its job exists in this process only."""
+        return _read, (self.path, self.settings, self.text, self.document.folder)
+
     @property
     def path(self) -> str:
         """The file; `-` is standard input."""
@@ -99,12 +103,17 @@ def load(
     Raises RsctlError with every mistake in it. Unless `strict`, they are the job's findings, and
     `plan` raises them together with those of the target.
     """
-    check_path("path", path)
     settings = setting_texts(set)
-    job = JobFile(read(str(path), settings, text=text), settings)
+    job = _read(check_path("path", path), settings, text)
     if strict:
         job.document.require_job()
     return job
+
+
+def _read(
+    path: str, settings: tuple[str, ...], text: str | None, folder: str | None = None
+) -> JobFile:
+    return JobFile(read(path, settings, text=text, folder=folder), settings)
 
 
 def plan(

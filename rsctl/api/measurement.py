@@ -111,6 +111,6 @@ def _why_nothing(run: Run, state: JobState, seconds: float) -> list[Finding]:
         remedy = f"use torch 2.5 or later without TORCH_DEVICE_BACKEND_AUTOLOAD=0; {logs}"
         return [error("measure", message, remedy)]
     failure = run.record.first_failure
-    last = f": {failure.lines[-1]}" if failure and failure.lines else ""
+    last = f": {failure.lines[-1][:200]}" if failure and failure.lines else ""
     message = f"the script {state.value} before it had completed its steps{last}"
     return [*run.findings(), error("measure", message, logs)]

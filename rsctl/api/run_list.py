@@ -127,6 +127,7 @@ def is_job_url(reference: str) -> bool:
 
 def known_run(run_id: str) -> RunRecord | None:
     """The stored record of a run; None if the run does not exist. Raises RsctlError."""
+    check_text("run_id", run_id)
     with closing(Store()) as store:
         return store.get(run_id)
 
@@ -148,12 +149,13 @@ def awaited_clouds(reference: str | None = None, excluded: Collection[JobState] 
 
 def known_replicas(reference: str) -> list[str]:
     """The replicas of a run in the store. Raises RsctlError if there is no such run."""
+    check_text("reference", reference)
     with closing(Store()) as store:
         return Run(store.find(reference)).replicas
 
 
 def known_runs(limit: int) -> list[str]:
-    """The IDs of the latest runs in the store. Raises RsctlError."""
+    """The IDs of the latest runs in the store; a `limit` of 0 lists all. Raises RsctlError."""
     check_count("limit", limit)
     with closing(Store()) as store:
-        return [record.run for record in store.runs(limit)]
+        return store.newest_ids()[: limit or None]

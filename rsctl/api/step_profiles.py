@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from rsctl.api.arguments import check_text
 from rsctl.estimate.advice.measured import profile_of_record
 from rsctl.estimate.advice.profile import Profile, profile_of_model
 from rsctl.findings import ExitCode, RsctlError, error
@@ -26,6 +27,7 @@ def profile_of_run(reference: str) -> Profile:
 
     Raises RsctlError if there are none.
     """
+    check_text("reference", reference)
     with closing(Store()) as store:
         run = store.find(reference).run
         record = steps_of(store, run)

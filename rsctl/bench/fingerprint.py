@@ -156,7 +156,7 @@ def or_not_set(one: Difference) -> Difference:
 def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
     """The properties of one run that must be equal, and those that may differ."""
     replicas = versions_of(store, run.run)
-    versions = replicas.get("worker-0") or next(iter(replicas.values()), {})
+    versions = next(iter(replicas.values()), {})
     fixed = plan_print(run.target, run.plan)
     shown: dict[str, Any] = {}
     workers = [of for name, of in replicas.items() if name.startswith("worker-")] or [versions]

@@ -93,7 +93,7 @@ def make_record(results: Results, job: str, commit: str, seconds: int) -> Histor
             fixed = results.fingerprint.of_cell(runs.cell) or {}
             cells.append(RecordedCell(cell=runs.cell, fixed=fixed, metrics=metrics))
     if not cells:
-        reasons = [reason for runs in results.cells for reason in runs.lost]
+        reasons = list(dict.fromkeys(why for runs in results.cells for why in runs.lost))
         why = f": {'; '.join(reasons[:3])}" if reasons else ""
         finding = error("history", f"{results.label} has no data to record{why}")
         raise RsctlError(ExitCode.INCONCLUSIVE, finding)

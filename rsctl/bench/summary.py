@@ -7,11 +7,15 @@ from typing import Optional
 
 import msgspec
 
+from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import BenchRecord, Cell, Trial
 from rsctl.bench.samples import Sample, quantile, samples
 from rsctl.findings import JobState
 from rsctl.job.matrix import format_value as format_value
 from rsctl.runs.store import Store
+
+INCOMPLETE = "incomplete"
+"""The state of a bench that has not ended and that no process runs."""
 
 
 class CellStatistic(msgspec.Struct, kw_only=True):
@@ -81,6 +85,12 @@ def format_cell(values: Cell) -> str:
 def format_trial(cells: Sequence[Cell], trial: Trial) -> str:
     """A trial among those of a bench: `workers.count=2 #3` is the third repetition of a cell."""
     return f"{format_cell(cells[trial.cell])} #{trial.repetition + 1}"
+
+
+def state_text(bench: BenchRecord) -> str:
+    """The bench's state; `INCOMPLETE` if it has not ended and no process runs it."""
+    is_known = bench.state.is_final or BenchFolder(bench.bench).is_driven()
+    return bench.state.value if is_known else INCOMPLETE
 
 
 def counts(bench: BenchRecord, cell: int) -> dict[JobState, int]:

@@ -10,13 +10,6 @@ _COLUMNS = 4
 """The number of metrics in the table; `-o json` has them all."""
 
 
-def state_of(bench: Bench) -> str:
-    """The bench's state; `incomplete` if no driver runs it, regardless of the stored state."""
-    if bench.state.is_final or bench.is_driven:
-        return bench.state.value
-    return "incomplete"
-
-
 def print_table(bench: Bench, cells: list[CellSummary]) -> None:
     """Print a row for each cell: its values, the number of successful runs, its metrics."""
     names = metric_names(cells)

@@ -7,7 +7,6 @@ import typer
 from rsctl import api
 from rsctl.api import Bench
 from rsctl.cli import options
-from rsctl.cli.bench_common import state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.cli.views.table import write_table
@@ -30,4 +29,4 @@ def command(limit: options.Limit = 20, output: options.Output = "text") -> None:
 def _row(bench: Bench) -> list[str]:
     runs = f"{bench.done}/{bench.total}"
     created = bench.record.created[:19].replace("T", " ")
-    return [bench.id, bench.record.target, state_of(bench), runs, created]
+    return [bench.id, bench.record.target, bench.state_text, runs, created]

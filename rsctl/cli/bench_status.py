@@ -10,7 +10,7 @@ import typer
 from rsctl import api
 from rsctl.api import Bench, JobState, format_trial
 from rsctl.cli import options
-from rsctl.cli.bench_common import print_table, state_of
+from rsctl.cli.bench_common import print_table
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode
@@ -30,14 +30,14 @@ def command(
         _print(handle, output)
         return int(ExitCode.SUCCEEDED)
     for _ in handle.watch():
-        _print(handle, output)
+        _print(handle, output, is_line=True)
     return int(handle.exit_code)
 
 
-def _print(bench: Bench, output: str) -> None:
+def _print(bench: Bench, output: str, is_line: bool = False) -> None:
     cells = bench.summary()
     if output == "json":
-        print_json({**bench.to_dict(), "cells": msgspec.to_builtins(cells)})
+        print_json({**bench.to_dict(), "cells": msgspec.to_builtins(cells)}, is_line=is_line)
     else:
         typer.echo("\n".join(_head(bench)))
         print_table(bench, cells)
@@ -47,7 +47,7 @@ def _print(bench: Bench, output: str) -> None:
 
 
 def _head(bench: Bench) -> list[str]:
-    state = state_of(bench)
+    state = bench.state_text
     where = ", a rehearsal on this machine" if bench.record.rehearsed else ""
     about = f"{bench.id} on {bench.record.target}{where}"
     lines = [f"{about}  {state}  {bench.done} of {bench.total} runs"]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -118,15 +118,19 @@ class LazyGroup(TyperGroup):
 
 
 def make_command(
-    name: str, cls: type[Command] = Command, *, json_errors: bool = True, **settings: Any
+    name: str,
+    cls: type[Command] = Command,
+    *,
+    json_errors: bool | Literal["events"] = True,
+    **settings: Any,
 ) -> Callable[[_Function], typer.Typer]:
     """Decorate a typed function: its docstring is the help, its return value the exit code, where
     None is success.
 
     The command also has --quiet and --no-color, which the function need not handle. With `-o json`,
     an error that ends it is printed as JSON on stdout too, so that a program need not read stderr;
-    `json_errors` is false where the command itself prints its errors, or no JSON. `settings` are
-    arguments of `typer.Typer.command`.
+    `json_errors` is "events" where the command prints a stream of events, and false where it prints
+    its errors itself, or no JSON. `settings` are arguments of `typer.Typer.command`.
     """
 
     def decorate(function: _Function) -> typer.Typer:
@@ -137,7 +141,7 @@ def make_command(
     return decorate
 
 
-def _with_output_options(function: _Function, json_errors: bool) -> _Function:
+def _with_output_options(function: _Function, json_errors: bool | Literal["events"]) -> _Function:
     @wraps(function)
     def wrapped(quiet: bool, no_color: bool, **values: Any) -> int | None:
         from rsctl.findings import RsctlError
@@ -147,9 +151,13 @@ def _with_output_options(function: _Function, json_errors: bool) -> _Function:
             return function(**values)
         except RsctlError as problem:
             if json_errors and values.get("output") == "json":
-                from rsctl.cli.show import print_json
+                from rsctl.cli.error_events import finding_events
+                from rsctl.cli.show import print_events, print_json
 
-                print_json({"findings": problem.findings})
+                if json_errors == "events":
+                    print_events(finding_events(problem.findings))
+                else:
+                    print_json({"findings": problem.findings})
             raise
 
     signature = inspect.signature(function, eval_str=True)

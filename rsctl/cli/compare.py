@@ -23,7 +23,7 @@ _CSV_HEAD = (
 )
 
 
-@make_command("compare", json_errors=False)
+@make_command("compare")
 def command(
     sides: Annotated[
         list[str],

@@ -45,6 +45,9 @@ def _unforeseen(problem: BaseException) -> Finding:
         is_full = problem.errno in FULL
         remedy = "free disk space" if is_full else "set RSCTL_DEBUG=1 to see the traceback"
         if problem.filename is None:
+            if _is_folder_gone():
+                message = "the working directory no longer exists"
+                return error("system", message, "change to a folder that exists")
             return error("system", str(problem), remedy)
         if not is_full:
             remedy = f"repair, move or remove that file, or {remedy}"
@@ -56,3 +59,11 @@ def _unforeseen(problem: BaseException) -> Finding:
         return error("system", message, remedy)
     message = f"rsctl failed unexpectedly: {type(problem).__name__}: {problem}"
     return error("bug", message, "report it, with the output of RSCTL_DEBUG=1")
+
+
+def _is_folder_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ from rsctl.job.shell_words import path_word
 if TYPE_CHECKING:
     from rsctl.api import Fetched, FetchProgress, ResultKind, Run
 
+_CLEAR = "\r\x1b[2K"
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -61,7 +63,7 @@ class _ProgressLine:
 
     def __init__(self) -> None:
         self._is_shown = can_redraw(sys.stderr) and not is_quiet()
-        self._begun, self._width = monotonic(), 0
+        self._begun = monotonic()
         self._first: int | None = None
         self.show: Callable[[FetchProgress], object] = self._write if self._is_shown else bool
 
@@ -72,14 +74,14 @@ class _ProgressLine:
         rate = format_bytes(int((progress.bytes - self._first) / seconds))
         done, total = format_bytes(progress.bytes), format_bytes(progress.all_bytes)
         line = f"{progress.files} of {progress.all_files} files, {done} of {total}, {rate}/s"
-        sys.stderr.write("\r" + line.ljust(self._width))
+        room = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(_CLEAR + line[:room])
         sys.stderr.flush()
-        self._width = len(line)
 
     def clear(self) -> None:
         """Clear the line."""
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
+        if self._first is not None:
+            sys.stderr.write(_CLEAR)
             sys.stderr.flush()
 
 

@@ -115,14 +115,17 @@ def command(
 
 
 def _found_program() -> list[str]:
-    """The arguments that start this folder's program: a script, or a module of its package."""
-    for name in _SCRIPTS:
-        if Path(name).is_file():
-            return [name]
-    from rsctl.job.source_roots import programs
+    """The arguments that start this folder's program: a script, or a module of its package.
 
-    module = next((module for module, _ in programs(Path())), None)
-    return ["python", "-m", module] if module else []
+    A file that starts itself precedes one that may only have functions.
+    """
+    found = [([name], Path(name)) for name in _SCRIPTS if Path(name).is_file()]
+    if not found:
+        from rsctl.job.source_roots import programs
+
+        found = [(["python", "-m", module], file) for module, file in programs(Path())]
+    found.sort(key=lambda each: b"__main__" not in each[1].name.encode() + each[1].read_bytes())
+    return found[0][0] if found else []
 
 
 def _template(name: str) -> dict[str, bytes]:

@@ -14,7 +14,6 @@ import typer
 from rsctl.api import Bench, BenchRecord, Finding, Run, RunRecord, bench, dollars, runs
 from rsctl.api.bench_list import bench_ids
 from rsctl.cli import options
-from rsctl.cli.bench_common import state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
@@ -148,7 +147,8 @@ def _cells(row: _Row, sizes: dict[str, int]) -> list[str]:
     created = record.created[:16].replace("T", " ")
     used = format_bytes(sum(sizes.get(run.id, 0) for run in row.runs)) if sizes else ""
     if row.bench is not None:
-        state, code, cost, details = state_of(row.bench), "", "", _states(row.runs)
+        state, code, cost, details = row.bench.state_text, "", "", _states(row.runs)
+        took = took if record.ended or row.bench.is_driven else ""
     else:
         state, code, cost, details = _of_run(row.runs[0], bool(sizes))
     return [row.name, record.target, state, code, created, took, cost, used, details]

@@ -28,7 +28,7 @@ _FILTERS = "Filters"
 MOST_FOLLOWED = 8
 
 
-@make_command("logs", json_errors=False)
+@make_command("logs", json_errors="events")
 def command(
     run: options.RunId,
     follow: Annotated[

@@ -21,7 +21,7 @@ from rsctl.runs.stream.ndjson import event_line
 from rsctl.runs.stream.sanitize import sanitize
 
 
-@make_command("metrics", json_errors=False)
+@make_command("metrics", json_errors="events")
 def command(
     context: typer.Context,
     run: options.RunId,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rsctl.api import Rehearsal
 
 _REHEARSAL = "Rehearsal"
+_MOST_NAMES = 51  # that a shell is offered: @last, and the newest 50 that begin as typed
 
 
 def _parse_target(name: str) -> str:
@@ -37,10 +38,10 @@ def _complete_runs(incomplete: str) -> list[str]:
     from rsctl.findings import RsctlError
 
     try:
-        names = known_runs(limit=50)
+        names = known_runs(limit=0)
     except RsctlError:
         return []
-    return _beginning(incomplete, ["@last", *names])
+    return _beginning(incomplete, ["@last", *names])[:_MOST_NAMES]
 
 
 def complete_replicas(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -66,10 +67,10 @@ def _complete_benches(incomplete: str) -> list[str]:
     from rsctl.findings import RsctlError
 
     try:
-        names = [bench.id for bench in benches(50)]
+        names = [bench.id for bench in benches()]
     except RsctlError:
         return []
-    return _beginning(incomplete, ["@last", *names])
+    return _beginning(incomplete, ["@last", *names])[:_MOST_NAMES]
 
 
 def report_option(kinds: Iterable[str]) -> Any:

@@ -186,5 +186,13 @@ def _input(planned: InputPlan) -> list[str]:
     return [first, f"  at {planned.path}", f"  by {planned.by}"]
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes in full what a target's request has twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
 def _yaml(value: dict[str, Any]) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return text

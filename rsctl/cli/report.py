@@ -73,6 +73,8 @@ def command(
 
     if not sources and not histories:
         context.fail("Missing argument 'RUN|BENCH...', or --history WHERE.")
+    if output == "json":  # as for other commands
+        context.fail("-o is the file of the report. For JSON: rsctl export --format json RUN.")
     if charts is not None and chart_format == "png":
         require_matplotlib()
     store = Store()

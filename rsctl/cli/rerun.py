@@ -58,7 +58,7 @@ def command(
     resume = partial(
         resume_command,
         job=prepared.file or "-",
-        target=None,
+        target=prepared.plan.target,
         workers=None,
         arguments=(),
         rehearsal=prepared.rehearsal_options,

@@ -83,11 +83,14 @@ def _indented(text: str) -> str:
     return re.sub(r"\n(?=\S)", "\n    ", text)
 
 
-def print_json(value: object) -> None:
-    """Print one JSON document on stdout; see `json_of` for numbers that JSON does not support."""
+def print_json(value: object, *, is_line: bool = False) -> None:
+    """Print one JSON document on stdout, as one line where several documents follow each other.
+
+    See `json_of` for numbers that JSON does not support.
+    """
     from rsctl.runs.stream.ndjson import json_of
 
-    data = msgspec.json.format(json_of(value), indent=2)
+    data = json_of(value) if is_line else msgspec.json.format(json_of(value), indent=2)
     sys.stdout.buffer.write(data + b"\n")
 
 
@@ -103,7 +106,7 @@ def _lines(file: str) -> list[str]:
     if file.startswith("--set ") or file == "-":
         return []
     try:
-        return lines_of(Path(file).read_text(errors="replace"))
+        return lines_of(Path(file).read_text("utf-8", errors="replace"))
     except OSError:
         return []
 
@@ -121,11 +124,11 @@ def _show_line(lines: list[str], finding: Finding) -> None:
     line = lines[number - 1]  # of a very long one, the part around the position
     start = max(0, min(column - 60, len(line) - 100))
     shown = line[start : start + 100].replace("\t", " ")
-    caret = " " * _width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
+    caret = " " * text_width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
     print_important(f"    {sanitize(shown)}\n    {caret}")
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
     """The width of a text in terminal columns."""
     if text.isascii():
         return len(text)

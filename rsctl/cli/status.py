@@ -34,13 +34,13 @@ def command(
         _print(handle, output)
         return int(ExitCode.SUCCEEDED)
     for _ in handle.watch():
-        _print(handle, output)
+        _print(handle, output, is_line=True)
     return int(handle.state.exit_code)
 
 
-def _print(run: Run, output: str) -> None:
+def _print(run: Run, output: str, is_line: bool = False) -> None:
     if output == "json":
-        print_json(run.to_dict(details=True))
+        print_json(run.to_dict(details=True), is_line=is_line)
     else:
         typer.echo(sanitize("\n".join(_lines(run))))
     sys.stdout.flush()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Optional
 
 from rsctl.clients.errors import AWS_LOGIN, NO_CREDENTIALS, NoAnswer, no_answer
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.installation import pip_install
 from rsctl.known_errors import KnownError, find_known_error
 
 FindKnown = Callable[[str, str], Optional[KnownError]]
@@ -141,7 +140,7 @@ def _invalid(problem: Exception, path: str | None) -> Finding:
     """A request that botocore does not send. Each version of botocore knows more fields."""
     from botocore import __version__
 
-    upgrade = shlex.join([sys.executable, "-m", "pip", "install", "--upgrade", "boto3"])
+    upgrade = pip_install("--upgrade", "boto3")
     remedy = "correct the key that the message names; "
     remedy += f"if botocore {__version__} is older than the key, upgrade it: `{upgrade}`"
     return error("request", f"this is not a valid request for AWS: {problem}", remedy, path)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rsctl.clients.endpoints import Endpoints
 from rsctl.images.builder import Builder, select_builder
 from rsctl.images.engine import Layer
-from rsctl.images.events import BuildOutput, Show
+from rsctl.images.events import BuildOutput, BuildStep, Show
 from rsctl.images.labels import make_labels
 from rsctl.images.last_build import ImageChange, changes_since_last_build, save_build
 from rsctl.images.recipe import Recipe
@@ -119,5 +119,12 @@ def _push(recipe: Recipe, builder: Builder, show: Show) -> str:
     """
     from rsctl.images.registry.push import push
 
+    step, started, failed = BuildStep(0, 0, f"push {recipe.reference}"), monotonic(), True
     login = _prepare_repository(recipe)
-    return push(builder.program, recipe.reference, login, lambda line: show(BuildOutput(line)))
+    show(step)
+    try:
+        found = push(builder.program, recipe.reference, login, lambda line: show(BuildOutput(line)))
+        failed = False
+    finally:
+        show(BuildStep(0, 0, step.instruction, seconds=monotonic() - started, failed=failed))
+    return found

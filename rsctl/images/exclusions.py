@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rsctl.atomic_file import open_regular
 from rsctl.images.assigned_secrets import has_assigned_secret
 from rsctl.job.token_forms import ENCODED_PEM, ISSUED, LINKS, NETRC
+from rsctl.runs.fetch.directory import INDEX
 from rsctl.runs.home import home
 
 _SHELL_AND_TOOLS = (
@@ -27,16 +29,28 @@ _SHELL_AND_TOOLS = (
     *("*.tfvars.json", "modal.toml", "trains.conf", "auth.toml", "lambda_keys", "*passwords*.csv"),
     *(".vault_pass", "*vault_pass.txt", ".vault-pass", "password.txt", "*_password.txt"),
     *("*-password.txt", "cookies.json", "cookies.sqlite", "storage_state.json"),
-    "local.settings.json",
+    *("local.settings.json", "*.tfplan", "access_tokens.db", "basic_auth.ini", ".obsutilconfig"),
+    *("*_cookie_secret", ".passwd-s3fs", "passwd-s3fs", "krb5cc*", ".saml2aws", ".authinfo.gpg"),
 )
 _FOLDERS = (
     *(".aws", ".azure", ".kube", ".docker", ".ssh", ".gnupg", ".oci", ".huggingface"),
     *(".ngc", ".config/hcloud", ".config/pypoetry/auth.toml"),
     *(".config/gcloud", ".config/gh", ".config/rclone", ".config/hub", ".cargo/credentials*"),
     *(".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".gem/credentials"),
-    *(".dvc/config.local", ".dvc/tmp/gdrive-user-credentials.json", ".mc/config.json", ".fly"),
-    *(".pulumi/credentials.json", ".m2/settings.xml", ".config/doctl", ".databricks", ".snowflake"),
-    *(".secrets", "secrets", ".credentials", ".tokens"),
+    *(".dvc/config.local", ".mc/config.json", ".fly"),
+    *(".m2/settings.xml", ".config/doctl", ".databricks", ".snowflake"),
+    *(
+        ".secrets",
+        "secrets",
+        ".credentials",
+        ".tokens",
+        ".jupyter",
+        ".awsvault",
+        ".subversion/auth",
+    ),
+    *(".vscode/sftp.json", ".idea/webservers.xml", ".paperspace", ".bluemix", ".nebius", ".dbt"),
+    *(".polyaxon", ".zenml", ".config/op", ".config/argocd", ".config/sops", ".config/zenml"),
+    *(".local/share/jupyter/runtime", ".local/share/uv/credentials", ".gsutil/credstore*"),
 )
 _KEYS = (
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "id_xmss*", "*.pem", "*.key", "*.p8"),
@@ -44,7 +58,7 @@ _KEYS = (
     *("*.der", "*.asc.key"),
 )
 _TOKENS = (
-    *("application_default_credentials.json", "credentials.json", "credentials.db"),
+    *("*credentials*.json", "credentials.db"),
     *("client_secret*.json", "*service-account*.json", "*service_account*.json"),
     *(".token", "*.token", "*_token", "*-token", "hf_token.*", "access_token.*", "token.txt"),
     *("token.json", "tokens.json", "*_token.json", "*-token.json"),
@@ -70,6 +84,7 @@ EXCLUDED_NAMES = {
     "**/.pytest_cache": _GENERATED,
     "**/.ipynb_checkpoints": _GENERATED,
     "**/.DS_Store": _GENERATED,
+    "**/rank-*.folded.txt": "profiles that rsctl has written",
     "**/node_modules": _GENERATED,
     "**/.venv": _VIRTUAL_ENV,
     "**/venv": _VIRTUAL_ENV,
@@ -87,6 +102,9 @@ _PROGRAMS = (".py", ".ipynb", ".sh", ".md", ".rst", ".c", ".cc", ".cpp", ".h", "
 """May talk about keys, and people would miss them. A key in them is theirs to find."""
 
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|sw[op]|[0-9]+))+$", re.I)
+_DOWNLOAD = re.compile(r"(?: ?\((?:[0-9]+|copy)\)| (?:- )?copy(?: [0-9]+)?)+(?=\.|$)", re.I)
+"""The addition of a browser or a file manager to the name of a second copy: `kaggle (1).json`."""
+
 _FILES = ("credentials", *(name for name in _CREDENTIAL_NAMES if "/" not in name))
 
 _TOKEN = (
@@ -161,11 +179,16 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
         rb'"(?:auth|identitytoken|registrytoken|password)"\s*:\s*"[^"\s]{8,}"',
         "registry credentials",
     ),
+    (b"<title>rsctl report: ",): (b"", "a report that rsctl has written"),
     (b"login", b"password"): (
         NETRC.encode() + rb"|\bmachine\s+\S+\s+password\s+[^\s$]\S*\s+login\s",
         ".netrc credentials",
     ),
-    (b"AccountKey=",): (rb"AccountKey=[A-Za-z0-9+/]{86}==", "a storage account key"),
+    (b"ccountKey",): (rb"ccountKey[=: \t]+[A-Za-z0-9+/]{86}==", "a storage account key"),
+    (b'"username"', b'"key"'): (
+        rb'"username"\s*:\s*"[^"]+"\s*,\s*"key"\s*:\s*"[0-9a-f]{32}"',
+        "a key of Kaggle",
+    ),
     (b"://",): (
         rb"\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@\"'<>${}]{0,80}:[^\s/:@\"'<>${}*]{3,200}@(?!localhost|127\.)\w",
         "a password in a link",
@@ -204,8 +227,8 @@ def content_exclusion(item: os.DirEntry[str]) -> str | None:
 
 
 def _is_backup_of_credentials(name: str) -> bool:
-    """Whether a name is one of credentials, or of an editor's copy of them: `.env~`, `#.env#`."""
-    plain = _BACKUP.sub("", name.strip("#")).lower()
+    """Whether a name is one of a copy of credentials: `.env~`, `#.env#`, `kaggle (1).json`."""
+    plain = _DOWNLOAD.sub("", _BACKUP.sub("", name.strip("#"))).lower()
     if plain == name.lower() and plain != "credentials":
         return False
     names = (plain, plain[1:]) if plain.startswith("..") else (plain,)
@@ -215,8 +238,19 @@ def _is_backup_of_credentials(name: str) -> bool:
 def _excluded_folder(path: Path) -> str | None:
     if (path / "pyvenv.cfg").is_file():
         return "a virtual environment"
+    if _has_fetched_run(path):
+        return "results of a run, which rsctl get has fetched"
     is_home = path.name == home().name and home().is_dir() and path.samefile(home())
     return "the folder in which rsctl stores its runs" if is_home else None
+
+
+def _has_fetched_run(path: Path) -> bool:
+    """Whether `rsctl get` has made this folder by the name of its run."""
+    try:
+        with open_regular(path / INDEX) as index:
+            return f'{{"run":"{path.name}"}}'.encode() == index.readline(_SNIFFED).strip()
+    except OSError:
+        return False
 
 
 def _excluded_content(item: os.DirEntry[str]) -> str | None:
@@ -229,7 +263,8 @@ def _excluded_content(item: os.DirEntry[str]) -> str | None:
         decode = getincrementaldecoder("utf-16")("replace").decode
         file.seek(0)
         while part := file.read(_SCANNED):
-            content = content[-_LONGEST_KEY:] + (decode(part).encode() if is_utf16 else part)
+            part = decode(part).encode() if is_utf16 else part.removeprefix(BOM_UTF8)
+            content = content[-_LONGEST_KEY:] + part
             found = _kind_of(content, kinds)
             if found:
                 return found

@@ -104,7 +104,7 @@ def _secrets_of_dockerfile(path: Path, passed: list[str]) -> Iterator[Finding]:
     """A warning for each line with a secret, which the history of the image shows, or with a mount
     of one that is not passed.
     """
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1):
         if shows_secret(line) and not line.lstrip().startswith("#"):
             message = "this line has a secret, and anyone can read it in the image"
             found = warning(SECRET, message, "remove it", "image.dockerfile")
@@ -120,7 +120,7 @@ def _secrets_of_dockerfile(path: Path, passed: list[str]) -> Iterator[Finding]:
 def _entrypoint_notes(path: Path) -> Iterator[Finding]:
     """A note if the image of a Dockerfile has an entrypoint, which the recipe replaces."""
     last = None
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1):
         word, _, value = line.strip().partition(" ")
         if word.upper() in ("FROM", "ENTRYPOINT"):
             last = number if word.upper() != "FROM" and value.strip() != "[]" else None

@@ -69,7 +69,8 @@ def _remedy(path: str, problem: Exception) -> str:
         import difflib  # only after a mistake
 
         files = [file for file in beside if file.endswith((".yaml", ".yml", ".json"))]
-        if close := difflib.get_close_matches(name, files, 1, _ALIKE):
+        whole = name if "." in name else f"{name}.yaml"
+        if close := difflib.get_close_matches(whole, files, 1, _ALIKE):
             return f"did you mean {os.path.join(folder, close[0])!r}?"
     return "check the path and its permissions"
 

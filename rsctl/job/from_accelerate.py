@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from rsctl.job.launcher_options import Launched, Options, command_error, per_node, spec
+from rsctl.job.launcher_options import RENDEZVOUS, Launched, Options, command_error, per_node, spec
 
 _NAME = "accelerate launch"
 
@@ -107,7 +107,7 @@ _FLAGS = "use_deepspeed use_fsdp use_megatron_lm use_parallelism_config cpu mult
 _FLAGS += "enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic "
 _FLAGS += "dynamo_use_regional_compilation fp8_use_autocast_during_eval"
 _OURS = (
-    *("machine_rank", "main_process_ip", "main_process_port", "rdzv_backend", "rdzv_conf"),
+    *RENDEZVOUS,
     *("same_network", "deepspeed_hostfile", "deepspeed_exclusion_filter"),
     *("deepspeed_inclusion_filter", "deepspeed_multinode_launcher"),
 )

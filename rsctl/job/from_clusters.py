@@ -57,19 +57,25 @@ _LARGEST = 1 << 20
 
 _SRUN = spec(
     none="exclusive unbuffered label quiet verbose overlap exact no_kill kill_on_bad_exit pty "
-    "preserve_env oversubscribe requeue no_requeue",
+    "preserve_env oversubscribe requeue no_requeue overcommit contiguous hold spread_job "
+    "use_min_nodes container_mount_home no_container_mount_home container_remap_root "
+    "no_container_remap_root container_entrypoint no_container_entrypoint container_writable "
+    "container_readonly",
     one="nodes ntasks ntasks_per_node cpus_per_task gpus gpus_per_node gpus_per_task gres "
     "partition account qos reservation constraint exclude mem mem_per_gpu mem_per_cpu time "
     "job_name export nodelist chdir output error input mpi cpu_bind gpu_bind distribution switches "
     "segment licenses begin comment dependency wait jobid het_group container_image "
     "container_mounts container_workdir container_name mail_type mail_user network nice "
     "ntasks_per_gpu threads_per_core hint signal tmp wckey priority open_mode mincpus "
-    "accel_bind mem_bind gres_flags cpu_freq gpu_freq cores_per_socket sockets_per_node",
+    "accel_bind mem_bind gres_flags cpu_freq gpu_freq cores_per_socket sockets_per_node array "
+    "wait_all_nodes time_min deadline prefer clusters core_spec cpus_per_gpu ntasks_per_core "
+    "ntasks_per_socket acctg_freq container_env container_save auto_resume",
 )
 _SRUN_SHORT = {
     **{"N": "nodes", "n": "ntasks", "c": "cpus_per_task", "G": "gpus", "p": "partition"},
     **{"A": "account", "q": "qos", "C": "constraint", "x": "exclude", "t": "time", "J": "job_name"},
     **{"w": "nodelist", "D": "chdir", "o": "output", "e": "error", "i": "input", "l": "label"},
+    **{"a": "array", "H": "hold", "M": "clusters", "O": "overcommit", "S": "core_spec"},
     **{"u": "unbuffered", "v": "verbose", "Q": "quiet", "m": "distribution", "L": "licenses"},
     **{
         "W": "wait",
@@ -81,15 +87,20 @@ _SRUN_SHORT = {
 }
 _SRUN_OURS = (
     *("label", "unbuffered", "output", "error", "input", "jobid", "mpi", "quiet", "verbose"),
-    *("kill_on_bad_exit", "overlap", "pty", "open_mode"),
+    *("kill_on_bad_exit", "overlap", "pty", "open_mode", "overcommit", "container_env"),
+    *("no_container_mount_home", "no_container_entrypoint"),
 )
 _NO_KEY = (
     *("chdir", "distribution", "het_group", "ntasks_per_gpu"),
-    *("container_mounts", "container_name", "container_workdir"),
+    *("container_mounts", "container_name", "container_workdir", "container_mount_home"),
+    *("container_entrypoint", "container_save", "auto_resume", "hold"),
+    *("clusters", "ntasks_per_socket"),
 )
 _OF_SBATCH = (
     *("nodelist", "mail_type", "mail_user", "dependency", "begin", "nice", "priority", "wckey"),
-    *("tmp", "mincpus"),
+    *("tmp", "mincpus", "wait_all_nodes", "contiguous", "spread_job", "use_min_nodes"),
+    *("time_min", "deadline", "prefer", "core_spec", "cpus_per_gpu", "acctg_freq"),
+    "ntasks_per_core",
 )
 """Options that srun uses where it asks for the nodes itself; for rsctl sbatch asks."""
 
@@ -194,6 +205,8 @@ def srun(arguments: list[str], read: Read) -> Launched:
     """The arguments of `srun`; options without a key of their own become `targets.slurm.srun`."""
     options = Options("srun", arguments, _SRUN, _SRUN_SHORT)
     launched = read(options.program())
+    if array := options.text("array"):
+        unsupported("srun", f"--array {array}", "omit it; use `matrix` and `rsctl bench run`")
     nodes_text = options.text("nodes").rpartition("-")[2]
     nodes = int(nodes_text) if nodes_text.isdigit() else 0
     tasks, each = options.number("ntasks"), options.number("ntasks_per_node")
@@ -213,11 +226,16 @@ def srun(arguments: list[str], read: Read) -> Launched:
     memory = [f"{name}={text}" for name in _MEMORY if (text := options.text(name))]
     if memory and "targets.slurm.memory" not in keys:
         remarks.append(f"srun: --{memory[0].replace('_', '-')}: set targets.slurm.memory")
+    if _is_file(image := options.text("container_image")):
+        remark = "set image.uri to the image that it has, and targets.slurm.container: pyxis"
+        remarks.append(f"srun: --container-image {image} is a file: {remark}")
     if "limits.timeout" not in keys:
         keys["limits.timeout"] = "1h"
         remarks.append("srun: without --time, which Slurm plans by: limits.timeout is 1h")
     remarks += options.remarks(_SRUN_OURS)
     env = keys.pop("env")
+    if launched.launcher:  # its ranks share the task's cores
+        env.pop("OMP_NUM_THREADS", None)
     return launched._replace(nodes=nodes).within(env, keys, remarks)
 
 
@@ -258,8 +276,9 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
         keys["limits.timeout"] = f"{seconds}s"
     if name := options.text("job_name"):
         keys["name"] = name
-    if image := options.text("container_image"):
-        keys |= {"image.uri": image.replace("#", "/"), "targets.slurm.container": "pyxis"}
+    image = options.text("container_image").removeprefix("docker://").replace("#", "/")
+    if image and not _is_file(image):
+        keys |= {"image.uri": image, "targets.slurm.container": "pyxis"}
     for setting in options.text("export").split(","):
         name, separator, value = setting.partition("=")
         if name not in ("", "ALL", "NONE", "NIL"):
@@ -281,6 +300,10 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
         option = f"--{name.replace('_', '-')}" + (f"={values[0]}" if values else "")
         keys.setdefault(f"targets.slurm.{program}", []).append(option)
     return keys
+
+
+def _is_file(image: str) -> bool:
+    return image.startswith(("/", ".")) or image.endswith(".sqsh")
 
 
 def _gpus(options: Options, nodes: int, each: int) -> tuple[str, int]:

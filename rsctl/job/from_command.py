@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+from itertools import dropwhile
 from pathlib import Path
 
 from rsctl.findings import Finding, RsctlError, warning
@@ -14,13 +16,13 @@ from rsctl.job.from_accelerate import accelerate
 from rsctl.job.from_clusters import horovodrun, mpirun, srun
 from rsctl.job.from_clusters import on_this_cluster as on_this_cluster
 from rsctl.job.from_deepspeed import deepspeed
-from rsctl.job.from_scripts import command_in, is_script
+from rsctl.job.from_scripts import is_script, remedy_for
 from rsctl.job.from_torchrun import colossalai, composer, fabric, torchrun, torchx, tune
 from rsctl.job.from_trainers import axolotl, llama_factory
-from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
+from rsctl.job.from_wrappers import ASSIGNMENT, PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error, option_values
 from rsctl.job.script_language import check_module_name
-from rsctl.job.secret_names import has_secret, is_secret_name
+from rsctl.job.secret_names import is_secret_variable
 from rsctl.job.shell_words import find_operator
 from rsctl.job.source_roots import find_module
 
@@ -69,6 +71,8 @@ _SUBMITS = {
         rb"\baiplatform\.Custom(?:Job|(?:Container|PythonPackage)?TrainingJob)\b"
     ),
 }
+_NODE_NUMBERS = ("--machine-rank", "--machine_rank", "--node-rank", "--node_rank", "--rank")
+_NODE_COUNTS = ("--trainer.num_nodes", "trainer.num_nodes", "--num-machines", "--num_machines")
 _LARGEST = 1 << 20  # bytes of a script
 _NAMES = (*_LAUNCHERS, *(name for name, _ in _SUBCOMMANDS))
 
@@ -86,7 +90,11 @@ def read_command(arguments: Sequence[str]) -> Launched:
     Raises RsctlError for a command line that a job file cannot say.
     """
     launched = _counted(_read(list(arguments)))
-    is_python = launched.kind != "script" or launched.words[0].endswith(".py")
+    program = launched.words[0]
+    is_python = launched.kind != "script" or program.endswith(".py")
+    if not is_python and launched.launcher and os.path.isabs(program) and shutil.which(program):
+        words = [os.path.basename(program), *launched.words[1:]]  # of `torchrun $(which NAME)`
+        launched, is_python = launched._replace(kind="command", words=words), True
     if not is_python or (launched.kind == "command" and not launched.launcher):
         raise _unknown(arguments)
     if launched.kind == "module":
@@ -95,8 +103,9 @@ def read_command(arguments: Sequence[str]) -> Launched:
     if operator := find_operator(launched.words):
         remark = f"{operator[0]} is an argument here: a job file starts the script without a shell"
         launched = launched.within(remarks=[remark])
-    remark = _launcher_argument(launched.words) if "run.launcher" not in launched.keys else ""
-    return _checked_env(launched.within(remarks=[remark] if remark else []))
+    if "run.launcher" not in launched.keys:
+        launched = launched.within(remarks=_argument_remarks(launched))
+    return _checked_env(launched)
 
 
 def _counted(launched: Launched) -> Launched:
@@ -116,7 +125,7 @@ def _checked_env(launched: Launched) -> Launched:
     for name, value in launched.env.items():
         if is_reserved(name) or name.startswith(_SET_BY_LAUNCHERS):
             ours.append(name)
-        elif value and (is_secret_name(name) or has_secret(value)):
+        elif value and is_secret_variable(name, value):
             env[name] = None
             remarks.append(f"{name} looks like a secret: set it in the environment of rsctl submit")
         else:
@@ -128,16 +137,31 @@ def _checked_env(launched: Launched) -> Launched:
     return launched._replace(env=env, remarks=(*launched.remarks, *remarks))
 
 
-def _launcher_argument(words: Sequence[str]) -> str:
-    """A remark on `--launcher slurm`, as OpenMMLab's scripts take it; empty without one."""
-    value = next((v for v in option_values("--launcher", words) if v in ("slurm", "mpi")), "")
-    remark = f"--launcher {value} has the script read ranks of {value}: use --launcher pytorch"
-    return remark if value else ""
+def _argument_remarks(launched: Launched) -> Iterator[str]:
+    """Remarks on arguments that say where a script's ranks are: `--launcher slurm` of OpenMMLab,
+    the nodes of Lightning, and `--machine-rank 0` of scripts that start the ranks of a node.
+    """
+    words = launched.words
+    for value in option_values("--launcher", words):
+        if value in ("slurm", "mpi"):
+            yield f"--launcher {value} has the script read ranks of {value}: use --launcher pytorch"
+    for name in _NODE_COUNTS:
+        for value in option_values(name, words):
+            if value.isdigit() and int(value) != launched.nodes:
+                yield f"{name}={value} is the script's number of nodes: set workers.count"
+    for name in _NODE_NUMBERS if not launched.launcher else ():
+        if any(value.isdigit() for value in option_values(name, words)):
+            yield (
+                f"{name} is the number of one node: set workers.count and run.launcher: once, and "
+                f"instead of run.{launched.kind} a run.command: [bash, -c, ...] that passes "
+                "$NODE_RANK, $NNODES, $MASTER_ADDR and $MASTER_PORT"
+            )
 
 
 def _read(words: list[str]) -> Launched:
     if is_script(words):
-        raise _unknown(words, command_in(words, _NAMES))
+        shown = list(dropwhile(ASSIGNMENT.fullmatch, words))
+        raise _unknown(shown, remedy_for(words, _NAMES))
     if is_wrapper(words):
         return unwrapped(words, _read)
     name = Path(words[0]).name
@@ -190,12 +214,11 @@ def missing_module(command: Launched, folder: Path) -> Finding | None:
     return warning("command", message, "correct its name, or install it with image.python")
 
 
-def _unknown(arguments: Sequence[str], instead: str = "") -> RsctlError:
-    """The error for a command line that starts no script; `instead` is the command to give."""
+def _unknown(arguments: Sequence[str], remedy: str = "") -> RsctlError:
+    """The error for a command line that starts no script."""
     message = f"{' '.join(arguments[:6])!r} does not start a script in a way that rsctl supports"
-    if instead:
-        remedy = "give the command that it starts, with values for its variables: rsctl init "
-        return command_error(message, remedy + instead)
+    if remedy:
+        return command_error(message, remedy)
     remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun, accelerate "
     remedy += "launch, deepspeed, mpirun, horovodrun, srun, torchx run, composer, tune run, fabric "
     remedy += "run, colossalai run, llamafactory-cli train or axolotl train; for another program, "

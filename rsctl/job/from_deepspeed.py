@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rsctl.job.launcher_options import Launched, Options, spec
+from rsctl.job.launcher_options import RENDEZVOUS, Launched, Options, spec
 
 _SPEC = spec(
     none="module no_local_rank no_ssh no_ssh_check force_multi save_pid bind_cores_to_rank "
@@ -19,8 +19,8 @@ _SPEC = spec(
     "node_rank launcher launcher_args ssh_port comment account enable_each_rank_log bind_core_list",
 )
 _OURS = (
-    *("master_port", "master_addr", "node_rank", "launcher", "launcher_args", "ssh_port"),
-    *("no_ssh", "no_ssh_check", "force_multi"),
+    *RENDEZVOUS,
+    *("launcher", "launcher_args", "ssh_port", "no_ssh", "no_ssh_check", "force_multi"),
 )
 _LARGEST = 1 << 20
 _HOST = re.compile(r"(?m)^[ \t]*[\w.:-]+[ \t]+slots=([0-9]{1,4})[ \t]*(?:#.*)?$")

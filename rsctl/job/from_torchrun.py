@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rsctl.job.launcher_options import (
+    RENDEZVOUS,
     Launched,
     Options,
     command_error,
@@ -23,12 +24,6 @@ from rsctl.job.launcher_options import (
     spec,
     unsupported,
 )
-
-_RENDEZVOUS = (
-    *("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "rdzv_port", "standalone"),
-    *("node_rank", "master_addr", "master_port", "local_addr", "base_rank", "use_env"),
-)
-"""Where ranks meet is rsctl's to decide."""
 
 _TORCHRUN = spec(
     none="standalone no_python run_path use_env module virtual_local_rank",
@@ -46,14 +41,13 @@ _COMPOSER_SHORT = {"n": "nproc", "m": "module_mode", "c": "command_mode", "v": "
 _FABRIC = spec(
     one="accelerator strategy devices num_nodes node_rank main_address main_port precision"
 )
-_FABRIC_OURS = ("node_rank", "main_address", "main_port")
-_FABRIC_ENV = ("accelerator", "strategy", "devices", "num_nodes", "precision")
+_FABRIC_ENV = ("accelerator", "strategy", "precision")
 _COLOSSALAI = spec(
     none="module",
     one="host hostfile include exclude num_nodes nproc_per_node master_port master_addr "
     "extra_launch_args ssh_port",
 )
-_COLOSSALAI_OURS = ("master_port", "master_addr", "ssh_port", "host", "hostfile")
+_COLOSSALAI_OURS = (*RENDEZVOUS, "ssh_port", "host", "hostfile")
 _TORCHX = spec(none="dryrun wait log", one="scheduler scheduler_args workspace parent_run_id")
 _TORCHX_SHORT = {"s": "scheduler", "cfg": "scheduler_args"}
 _COMPONENT = spec(
@@ -83,7 +77,7 @@ def torchrun(arguments: list[str], name: str = "torchrun") -> Launched:
     kind = options.program_kind()
     if name == "torch.distributed.launch" and not options.has("use_env"):
         remarks.append(f"{name} passes --local-rank=N to the script; rsctl sets LOCAL_RANK instead")
-    remarks += options.remarks(_RENDEZVOUS)
+    remarks += options.remarks(RENDEZVOUS)
     nodes = int(most) if most.isdigit() and int(most) else 1
     ranks = int(each) if each.isdigit() else 0
     return Launched(kind, options.program(), nodes, ranks, {}, keys, tuple(remarks))
@@ -99,7 +93,7 @@ def composer(arguments: list[str]) -> Launched:
     nodes = per_node("composer", world, ranks) if ranks else 1
     kind = "module" if options.has("module_mode") else "script"
     kind = "command" if options.has("command_mode") else kind
-    remarks = options.remarks(_RENDEZVOUS)
+    remarks = options.remarks(RENDEZVOUS)
     if nodes > 1:
         remarks.append("composer sets NODE_RANK; torchrun sets GROUP_RANK instead")
     return Launched(kind, options.program(), nodes, ranks, {}, {}, tuple(remarks))
@@ -123,7 +117,7 @@ def fabric(arguments: list[str]) -> Launched:
         env["LT_DEVICES"] = str(ranks)
     if given["strategy"] == "dp":
         ranks = 1
-    remarks += options.remarks(_FABRIC_OURS)
+    remarks += options.remarks(RENDEZVOUS)
     env = {"LT_CLI_USED": "1", **env}
     return Launched("script", options.program(), nodes, ranks, env, {}, tuple(remarks))
 
@@ -220,7 +214,7 @@ def torchx(arguments: list[str]) -> Launched:
         remarks.append(f"{component}: {remark}")
     if machine:
         remarks.append(f"{component}: -h {machine}: set workers.machine")
-    remarks += parts.remarks(_RENDEZVOUS)
+    remarks += parts.remarks(RENDEZVOUS)
     if size[1]:
         remarks.append(f"{component}: -j {size[0]} is elastic; rsctl starts {size[2]} nodes")
     if component == "utils.python":

@@ -31,7 +31,7 @@ _CONDA = spec(
     one="name prefix cwd attach environment manifest_path",
 )
 _CONDA_SHORT = {"n": "name", "p": "prefix", "e": "environment"}
-_RUNNERS = ("poetry", "pipenv", "pdm", "rye", "hatch", "pixi", "conda", "mamba", "micromamba")
+RUNNERS = ("uv", "poetry", "pipenv", "pdm", "rye", "hatch", "pixi", "conda", "mamba", "micromamba")
 _SINGLE = {
     "nohup": spec(),
     "time": spec("p v portability verbose"),
@@ -70,7 +70,7 @@ _PYTHON_OPTIONS = spec("u O OO B E I s S P q b bb d v i x", "W X c check_hash_ba
 def is_wrapper(words: list[str]) -> bool:
     """Whether something stands before a launcher here."""
     name = Path(words[0]).name
-    is_runner = name in ("uv", *_RUNNERS) and words[1:2] == ["run"]
+    is_runner = name in RUNNERS and words[1:2] == ["run"]
     return bool(ASSIGNMENT.fullmatch(words[0])) or name in (*_SINGLE, *SHELLS) or is_runner
 
 
@@ -150,7 +150,7 @@ def _inner(inner: list[str], words: list[str], read: Read) -> Launched:
 
 def python(arguments: list[str], modules: dict[str, Callable[[list[str]], Launched]]) -> Launched:
     """The arguments of Python; `modules` are launchers by the name of their module."""
-    before, words = _split(arguments)
+    before, words = split_python(arguments)
     options = Options("python", before, _PYTHON_OPTIONS)
     if options.has("c"):
         raise command_error("python -c: its program is not a file", "write it to a script")
@@ -179,7 +179,7 @@ def python(arguments: list[str], modules: dict[str, Callable[[list[str]], Launch
     return launched.within(env, {}, remarks)
 
 
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+def split_python(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Python's options, each a word of its own, and the program: `-uWerror -mx` as `-u -W error`
     and `-m x`.
     """

@@ -22,7 +22,7 @@ from rsctl.job.secret_names import (
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, name_of_value
 
-_COMMENT = re.compile(r"\s*#(?!.*\$\{)")
+_COMMENT = re.compile(r"(?:^|\s)#(?!.*\$\{).*")
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _HEADING = re.compile(r"-----[A-Z0-9 ]+-----")  # of a key; its words are also in names
 _SHORTEST_WORD = 4
@@ -40,7 +40,7 @@ def kept_text(text: str) -> str | None:
     lines = text.splitlines(keepends=True)
     for secret in reversed(dict.fromkeys(secrets)):
         _hide(lines, secret)
-    lines = [public_text(line) if _COMMENT.match(line) else line for line in lines]
+    lines = [_COMMENT.sub(lambda found: public_text(found[0]), line) for line in lines]
     shown = without_known_secrets("".join(lines))
     texts = (_HEADING.sub("", secret.text) for secret in secrets)
     words = {word for text in texts for word in text.split() if len(word) >= _SHORTEST_WORD}

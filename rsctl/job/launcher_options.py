@@ -44,6 +44,15 @@ class Launched(NamedTuple):
         )
 
 
+RENDEZVOUS = (
+    *("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "rdzv_port", "standalone"),
+    *("node_rank", "master_addr", "master_port", "local_addr", "base_rank", "use_env"),
+    *("machine_rank", "main_process_ip", "main_process_port", "main_address", "main_port"),
+    "jobid",
+)
+"""Where ranks run and meet is rsctl's to decide."""
+
+
 class _Given(NamedTuple):
     name: str
     written: str
@@ -101,14 +110,14 @@ class Options:
             remedy = "omit the option here; set what it does in the script, run.env or the job file"
             raise command_error(message, remedy)
         while len(values) < spec[name]:
-            if not self.words:
+            if not self.words or _is_option(self.words[0], spec, short):  # an unset variable
                 raise command_error(
                     f"{self.launcher}: {written} requires a value", "complete the command"
                 )
             values.append(self.words.pop(0))
             if spec[name] == 2 and "=" in values[0]:
                 values = values[0].split("=", 1)  # as Hydra reads `-genv A=1`
-        if values[:1] == [""]:
+        if values[:1] == [""] and name not in RENDEZVOUS:
             message = f"{self.launcher}: {shown} has an empty value"
             raise command_error(message, "check the variable that it comes from")
         given = _Given(name, " ".join([written, *(values if not separator else [])]), values)
@@ -169,6 +178,11 @@ class Options:
         return "module" if self.has("module") else "script"
 
 
+def _is_option(word: str, spec: Mapping[str, int], short: Mapping[str, str]) -> bool:
+    name = word.partition("=")[0].lstrip("-").replace("-", "_")
+    return len(name) > 1 and word.startswith("-") and (name in spec or name in short)
+
+
 def spec(none: str = "", one: str = "", two: str = "") -> dict[str, int]:
     """The number of values of options, from their names."""
     return {name: n for n, names in enumerate((none, one, two)) for name in names.split()}
@@ -178,7 +192,7 @@ def option_values(name: str, words: Sequence[str]) -> list[str]:
     """The values of an option among a script's arguments, as `NAME VALUE` or `NAME=VALUE`; empty
     for one at the end.
     """
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip(words, [*words, ""][1:], strict=True)
     found = [(*word.partition("="), after) for word, after in pairs]
     return [value if separator else after for key, separator, value, after in found if key == name]
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from rsctl.findings import Finding, RsctlError, error, warning
-from rsctl.job.from_wrappers import SHELLS, command_behind
+from rsctl.job.from_wrappers import PYTHON, RUNNERS, SHELLS, command_behind, split_python
 from rsctl.job.job import Job, RunBlock, is_shell_script
 from rsctl.job.shell_text import certain_commands
 
@@ -49,21 +49,22 @@ class _Found(NamedTuple):
 
 _TORCHRUN = _Launcher(frozenset({"nnodes"}), "node_rank", "rdzv_endpoint")
 _ACCELERATE = _Launcher(frozenset({"num_machines"}), "machine_rank")
-_DEEPSPEED = _Launcher(frozenset({"num_nodes", "hostfile", "H"}), "node_rank", "hostfile")
+_DEEPSPEED = _Launcher(frozenset({"num_nodes", "hostfile"}), "node_rank", "hostfile")
 _COMPOSER = _Launcher(frozenset({"world_size"}), "node_rank")
 _FABRIC = _Launcher(frozenset({"num_nodes"}), "node_rank")
 _COLOSSALAI = _Launcher(frozenset({"H", "host", "hostfile"}))
 _AXOLOTL = _Launcher(frozenset({"nnodes", "num_machines"}), "node_rank", "rdzv_endpoint")
 _MPIRUN = _Launcher(frozenset({"H", "host", "hosts", "hostfile", "machinefile", "f"}))
-_PROGRAMS = {
-    "torchrun": _TORCHRUN,
-    "accelerate-launch": _ACCELERATE,
-    "deepspeed": _DEEPSPEED,
-    "composer": _COMPOSER,
-    "horovodrun": _MPIRUN,
-    **dict.fromkeys(("mpirun", "mpiexec", "orterun", "mpiexec.hydra"), _MPIRUN),
-}
-_SUBCOMMANDS = {
+_LAUNCHERS = {
+    ("torchrun",): _TORCHRUN,
+    ("accelerate-launch",): _ACCELERATE,
+    ("deepspeed",): _DEEPSPEED,
+    ("composer",): _COMPOSER,
+    ("horovodrun",): _MPIRUN,
+    ("mpirun",): _MPIRUN,
+    ("mpiexec",): _MPIRUN,
+    ("orterun",): _MPIRUN,
+    ("mpiexec.hydra",): _MPIRUN,
     ("accelerate", "launch"): _ACCELERATE,
     ("tune", "run"): _TORCHRUN,
     ("fabric", "run"): _FABRIC,
@@ -76,6 +77,17 @@ _SUBCOMMANDS = {
     ("-m", "composer.cli.launcher"): _COMPOSER,
     ("-m", "horovod.runner.launch"): _MPIRUN,
 }
+"""By the first words of a command, or of what Python starts."""
+
+_OBSERVERS = frozenset(
+    [
+        *("nsys", "ncu", "strace", "ltrace", "gdb", "valgrind", "py-spy", "scalene", "viztracer"),
+        *("memray", "tini", "dumb-init", "xvfb-run", "unbuffer", "chrt", "catchsegv", "uvx"),
+        *("neuron_parallel_compile", "perf", "nvprof", "rocprofv3", "gosu", "dotenv", "doppler"),
+        *("apptainer", "singularity"),
+    ]
+)
+"""Programs that start the command behind their options, which rsctl does not know."""
 
 
 def check_own_launcher(job: Job) -> Iterator[Finding]:
@@ -133,10 +145,11 @@ def _launchers(
 
     `script` is the shell script that has it, `is_here` whether it runs in the job's folder.
     """
-    words = command_behind(words)
+    words = _behind(words)
     name, text = _shell_text(job, words) if is_here and depth < _DEEPEST else ("", None)
     if text is None:
-        if (depth == 0 or _is_launcher(words)) and (launcher := _find(words)):
+        launcher = _find(words)
+        if launcher and words[launcher[0] :][:1] not in (["--help"], ["--version"]):
             yield _Found(script, words, is_here, *launcher)
         return
     is_here = re.search(r"\bcd\s", text) is None
@@ -200,28 +213,32 @@ def _words(run: RunBlock) -> list[str]:
     return words + [f"--{name}={value}" for name, value in run.args.items()]
 
 
-def _find(words: Sequence[str]) -> tuple[int, str, _Launcher] | None:
-    """Where the options of a launcher begin, its name and what is known of it.
-
-    What stands behind a script is the script's.
-    """
-    for at, word in enumerate(words):
-        if word.endswith(_ENDS):
-            return None
-        name = PurePath(word).name
-        after = words[at + 1] if at + 1 < len(words) else ""
-        if launcher := _PROGRAMS.get(name):
-            return at + 1, name, launcher
-        if launcher := _SUBCOMMANDS.get((name, after)):
-            return at + 2, after if name == "-m" else f"{name} {after}", launcher
-    return None
-
-
-def _is_launcher(words: Sequence[str]) -> bool:
-    """Whether a shell's command starts a launcher."""
+def _behind(words: list[str]) -> list[str]:
+    """The command behind wrappers, also those whose options rsctl does not know."""
+    words = command_behind(words)
     name = PurePath(words[0]).name if words else ""
-    is_named = name in _PROGRAMS or (name, *words[1:2]) in _SUBCOMMANDS
-    return is_named or (name.startswith("python") and "-m" in words)
+    if name in _OBSERVERS or (name in RUNNERS and "run" in words):
+        for at, word in enumerate(words[1:], 1):
+            name = PurePath(word).name
+            if name in SHELLS or PYTHON.fullmatch(name) or _find(words[at:]):
+                return words[at:]
+            if word.endswith(_ENDS) or word == "install":
+                break
+    return words
+
+
+def _find(words: list[str]) -> tuple[int, str, _Launcher] | None:
+    """Where the options of a launcher begin, its name and what is known of it."""
+    is_python = bool(words) and PYTHON.fullmatch(PurePath(words[0]).name) is not None
+    started = words[is_python:]
+    if is_python or words[:1] == ["-m"]:
+        _, started = split_python(started)
+    for count in (1, 2):
+        names = (*(PurePath(word).name for word in started[:1]), *started[1:count])
+        if launcher := _LAUNCHERS.get(names):
+            at = len(words) - len(started) + count
+            return at, " ".join(names).removeprefix("-m "), launcher
+    return None
 
 
 def _options(words: Sequence[str]) -> dict[str, str]:
@@ -249,8 +266,11 @@ def _separate(job: Job, name: str, launcher: _Launcher, options: dict[str, str])
         options = {**_accelerate_config(os.path.join(job.image.source or ".", path)), **options}
     if launcher is _TORCHRUN and any(each.startswith("PET_") for each in job.run.env):
         return ""
-    given = [options[each] for each in launcher.nodes if each in options]
-    if "standalone" in options or all(each in ("1", "1:1") for each in given):
+    if launcher is _DEEPSPEED and "H" in options:
+        options["hostfile"] = options["H"]
+    given = {name: value for name, value in options.items() if name in launcher.nodes}
+    is_one_node = all(_is_one_node(job, *each) for each in given.items())
+    if "standalone" in options or is_one_node:
         return f"{name} starts ranks on one node and {nodes}: each would train separately"
     if not launcher.rank or launcher.agreement in options or job.chief.args is not None:
         return ""
@@ -259,6 +279,16 @@ def _separate(job: Job, name: str, launcher: _Launcher, options: dict[str, str])
         shown = f"--{launcher.rank} {rank}" if rank else f"no --{launcher.rank}"
         return f"{name} has {shown} and {nodes}: all would wait as node {rank or 0}"
     return ""
+
+
+def _is_one_node(job: Job, option: str, value: str) -> bool:
+    """Whether an option names one node: a number, hosts, or a file with a host in each line."""
+    if option in ("H", "host", "hosts"):
+        return "," not in value and "$" not in value
+    if option in ("hostfile", "machinefile", "f"):
+        text = _script_text(job.image.source or ".", value) or ""
+        return sum(bool(line.partition("#")[0].strip()) for line in text.splitlines()) == 1
+    return value in ("1", "1:1")
 
 
 def _accelerate_config(path: str) -> dict[str, str]:

@@ -30,7 +30,7 @@ _NAME = (
     r"|SENTRY|STRIPE|SENDGRID|DATADOG|DD|RUNPOD|LAMBDA|REPLICATE|TOGETHER|FIREWORKS|DEEPSEEK"
     r"|OPENROUTER|PINECONE|TAVILY|SERPAPI|ELEVENLABS|LABEL_?STUDIO|CLEARML|CERT|VAULT|UNSEAL|BACKUP)_?KEYS?"
     r"|(?:^|_)SA_KEY|SECRET_KEY_BASE|(?:^|_)T?OTP|SENTRY_DSN|PYPI_TOKEN_\w+|BEARER_TOKEN_BEDROCK|VAULT_SECRET_ID"
-    r"|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
+    r"|^TF_TOKEN_\w+|^(?:BW|OP)_SESSION(?:_\w+)?|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
     r"|(?:^|HTTP|BASIC|PROXY|REGISTRY|REDIS(?:CLI)?|DOCKER|NPM_CONFIG_|POLYAXON)_AUTH|AUTH_(?:HEADER|CONFIG)"
     r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
     r"(?:_?V?[0-9]+|_(?:RO|RW|PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
@@ -56,11 +56,15 @@ _FORMS = (
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
     rf"|{PRIVATE_KEY}|{ENCODED_KEYS}"
-    r"|\bcurl\s[^\n|;&]{0,400}?(?:-u|--user)[ =]*[\"']?[^\s:\"'$@/]{1,80}:(?=[^\s$\"'])"
+    r"|\bcurl\s(?:[^\n|;&]{0,400}?\s)?(?:-[A-Za-z]{0,9}[uU]|--(?:proxy-)?user)"
+    r"[ =]*[\"']?[^\s:\"'$@/]{0,80}:(?=[^\s$\"'])"
     r"|\b(?:mysql|mariadb)[\w-]*\s(?:[^\n|;&]{0,400}?\s)?-p[\"']?(?=[^\s$\"'])"
     r"|\b(?:(?:docker|podman|nerdctl|buildah)\s+login\s(?:[^\n|;&]{0,400}?\s)?-p"
-    r"|mongo[\w-]*\s(?:[^\n|;&]{0,400}?\s)?-p|redis-cli\s(?:[^\n|;&]{0,400}?\s)?-a)"
+    r"|(?:mongo[\w-]*|az\s+login)\s(?:[^\n|;&]{0,400}?\s)?-p"
+    r"|unzip\s(?:[^\n|;&]{0,400}?\s)?-P|redis-cli\s(?:[^\n|;&]{0,400}?\s)?-a)"
     r"[ =]*[\"']?(?=[^\s$\"'-])"
+    r"|\bwandb\s+login\s[^\n|;&]{0,400}?(?=(?:local-)?[0-9a-f]{40}\b)"
+    r"|\bvault\s+login\s+(?:-\S+\s+)*(?=[A-Za-z.]*\d)(?=[\w.-]{8,}(?![\w.=-]))"
     r"|\bsshpass\s+-p\s*[\"']?(?=[^\s$\"'])|\"auth\"\s*:\s*\"(?=[A-Za-z0-9+/]{12})"
     r"|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$\"'])"
     rf"|{NETRC}|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
@@ -81,6 +85,8 @@ _IN_TEXT = (
     rf"(?<!\S)(?P<name>{_FLAG})\s+(?!-){_VALUE}",
     rf"(?<!;)(?<!; )(?<![\w./-])(?P<name>[A-Za-z][\w.-]*)[\"']? {{0,4}}"
     rf"(?: =|[:?]=|=>) {{1,4}}{_VALUE}",
+    r"(?<!\S)(?P<name>[A-Za-z][\w.-]*)\s+(?P<value>[0-9a-f]{32,}"
+    r"|(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+][\w+/=]{19,})(?!\S)",
     r"""(?<=[?&;])(?P<name>[A-Za-z][\w.-]*)=(?P<value>[^\s"'&;]+)""",
     r"""(?<=;)\s*(?P<name>[A-Za-z][\w. -]{0,40}?) ?= ?(?P<value>[^\s;"'][^;"']*)""",
     r"""(?P<quote>\\*["'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*"""
@@ -93,11 +99,13 @@ _IN_TEXT = (
 _FROM_ELSEWHERE = r"\$\{\w+(?::?[-=?+])?\}|\$\w+|\$\([^()]*\)|`[^`]*`"
 _NO_VALUE = (
     r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest|[\"']?(?:none|null|true|false)[\"']?"
-    r"|\d{1,3}|\d+\.\d+)"
+    r"|\d{1,3}|\d+\.\d+|[\"']?(?:<[^<>\s]*>|\[[A-Z]+\])[\"']?)"
 )
-"""Values that are not secret behind the name of a secret: switches, and numbers of tokens."""
+"""Values that are not secret behind the name of a secret: switches, numbers of tokens, and a
+model's tokens, such as <|user|> and [PAD].
+"""
 # A variable that ends so is a secret if its value looks generated.
-_SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE")
+_SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE", "_TOKEN", "_PASS")
 _GENERATED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+=-]{20,}|[0-9a-f]{32,}"
 _IN_LINKS = (
     r"(?i:sig|signature|(?:x-(?:amz|goog)-)signature|sharedaccesssignature|key|pwd|pass|auth)"
@@ -108,6 +116,11 @@ def is_secret_name(name: str) -> bool:
     """Whether what has this name is taken for a secret, so that its value is never shown."""
     plain = re.sub(r"[-.]", "_", re.sub(_CAMEL, "_", name).lstrip("-+")).upper()
     return re.search(_NAME, plain) is not None and re.search(_OF_A_TEXT, plain) is None
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a value is taken for a secret by its name: not a switch, nor a number of tokens."""
+    return is_secret_name(name) and re.fullmatch(_NO_VALUE, value) is None
 
 
 def has_secret(text: str) -> bool:
@@ -136,7 +149,7 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, int]]
         assigned = re.match(_ASSIGNED, text)
         if assigned:
             name, start = assigned["name"], assigned.end()
-            if is_secret_name(name) and not re.fullmatch(_NO_VALUE, text[start:]):
+            if is_secret(name, text[start:]):
                 yield index, name, start
         elif before is not None and not re.fullmatch(f"{_NO_VALUE}|{_FLAG}", text):
             yield index, before, 0
@@ -186,7 +199,7 @@ def ends_in_private_key(text: str) -> bool:
 
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether a variable is a secret by its name, or its value has one or looks generated."""
-    if is_secret_name(name) or public_text(value) != value:
+    if is_secret(name, value) or public_text(value) != value:
         return True
     return name.upper().endswith(_SUSPECTED) and re.fullmatch(_GENERATED, value) is not None
 

@@ -16,7 +16,13 @@ from msgspec.structs import replace
 
 from rsctl.findings import Finding, first_of
 from rsctl.job.env_checks import visible_secret
-from rsctl.job.secret_names import has_secret, is_secret_name, public_text, secret_arguments
+from rsctl.job.secret_names import (
+    has_secret,
+    is_secret,
+    is_secret_name,
+    public_text,
+    secret_arguments,
+)
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, last_name, name_of_value
 from rsctl.job.yaml_tree import Sequence as Sequence_
 
@@ -112,7 +118,7 @@ def _literals(found: Iterable[_Argument], kind: str, seen_in: str) -> Iterator[F
 def _options(node: Node, name: str | None, path: str) -> Iterator[_Argument]:
     """All values below a key, each with its name if that is one of a secret."""
     if isinstance(node, Scalar):
-        is_named = name is not None and is_secret_name(name) and node.value not in _NO_SECRETS
+        is_named = name is not None and is_secret(name, str(node.value))
         yield node, name if is_named else None, path
     elif isinstance(node, Sequence_):
         is_named = name is not None and is_secret_name(name)
@@ -128,7 +134,6 @@ def _options(node: Node, name: str | None, path: str) -> Iterator[_Argument]:
 
 _OWN_OPTION = re.compile(r"targets\.\w+\.\w+")
 """The path of an option that rsctl defines, such as encryption_key: none is a secret's."""
-_NO_SECRETS = (None, True, False, "")
 _Argument = tuple[Scalar, Optional[str], str]
 """A value; the argument's name if that is one of a secret; and the path to report."""
 
@@ -144,7 +149,7 @@ def _arguments(node: Node, path: str) -> Iterator[_Argument]:
 
 
 def _named_argument(value: Scalar, name: str, path: str) -> _Argument:
-    if is_secret_name(name) and value.value not in _NO_SECRETS:
+    if is_secret(name, str(value.value)):
         return value, name, f"{path}.{name}"
     return value, None, path
 

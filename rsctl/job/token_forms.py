@@ -14,8 +14,8 @@ https://github.com/gitleaks/gitleaks/blob/b58d3f102cf3a2c84cb7f923d05c25c9b1aed8
 The forms of Pinecone, Supabase's sbp_ and Tavily agree with TruffleHog's detectors:
 https://github.com/trufflesecurity/trufflehog/tree/ab707336ba9ec7e327e6474d90323e9ed3e7ebde/pkg/detectors
 The forms of Discord's bots, Groq, NVIDIA, Replicate, Supabase's sb_secret_ and xAI follow the keys
-that their own documentation shows; those of W&B, LangSmith, Kaggle, RunPod, Google's OAuth clients
-and Docker's organizations follow keys that people have published by mistake.
+that their own documentation shows; those of W&B, LangSmith, Kaggle, Neptune, RunPod, Google's OAuth
+clients and Docker's organizations follow keys that people have published by mistake.
 Lengths are lower bounds, so that a longer token of an issuer is still found.
 """
 
@@ -51,6 +51,7 @@ ISSUED = (
     r"|KGAT_[a-f0-9]{32}|rpa_[A-Z0-9]{30,}\w*|ATATT3[\w=-]{100,}"
     r"|pcsk_[A-Za-z0-9]{4,}_[A-Za-z0-9]{40,}|tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}"
     r"|sbp_[a-z0-9]{40}|sb_secret_(?=[A-Za-z_-]*\d)[\w-]{30,}"
+    r"|eyJhcGlfYWRkcmVzcyI6[A-Za-z0-9+/]{40,}={0,2}"
     r"|[MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40})"
 )
 """A regular expression for the whole token, without what is before and behind it."""

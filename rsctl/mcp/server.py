@@ -53,7 +53,17 @@ def serve(session: Session) -> None:
         async with stdio_server() as (received, sent):
             await server.run(received, sent, server.create_initialization_options())
 
-    anyio.run(run)
+    try:
+        anyio.run(run)
+    except Exception as problem:
+        if not _is_unread(problem):
+            raise
+
+
+def _is_unread(problem: BaseException) -> bool:
+    """Whether the client has closed standard output, as a killed one does."""
+    parts = getattr(problem, "exceptions", ())
+    return all(map(_is_unread, parts)) if parts else isinstance(problem, BrokenPipeError)
 
 
 class Handlers:

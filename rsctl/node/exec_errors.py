@@ -32,6 +32,8 @@ def explain(
         reason = _of_file(found, problem, reason)
     elif name in _SHELL_WORDS or "=" in name or any(each in name for each in " ;&|<>"):
         reason = "it is for a shell, and none runs it"
+    elif os.path.isfile(os.path.join(folder, name)):
+        reason = "it is a file here, and no program of PATH"
     elif code == NOT_FOUND:
         reason = "there is no such program"
     return code, reason

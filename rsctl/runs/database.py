@@ -99,7 +99,12 @@ class Database:
 
     def _open(self, pragma: str = "") -> tuple[sqlite3.Connection, int]:
         """The database and the version found."""
-        db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        db = sqlite3.connect(
+            self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,  # an iterator may move between threads, and end in any
+        )
         try:
             for one in filter(None, (pragma, "journal_mode=WAL", "synchronous=NORMAL")):
                 db.execute(f"PRAGMA {one}")
@@ -119,7 +124,8 @@ class Database:
         db.close()
         self._is_read_only = True
         address = f"{self.path.absolute().as_uri()}?immutable=1"
-        return sqlite3.connect(address, uri=True, isolation_level=None), version
+        db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        return db, version
 
     def _writable(self) -> sqlite3.Connection:
         if self._is_read_only:  # there may be space by now
@@ -166,7 +172,7 @@ class Database:
                 why, "restore it from a backup, move it to another place"
             ) from None
         except (sqlite3.Error, OSError, msgspec.MsgspecError) as problem:
-            why = str(problem)
+            why = str(problem) or "it is damaged"  # as above, in Python 3.10
             if is_full(problem, self.path):
                 raise self._full() from None
             raise self._unusable(why, self._remedy(problem)) from None

@@ -15,7 +15,7 @@ from rsctl.findings import Finding, error
 from rsctl.runs.stream.events import EARLY_END, Failure, LogEvent, unix_time
 from rsctl.runs.stream.structured import record_of
 
-_LATER_SECONDS = {"exit": 3.0, "left": 0.05}
+_LATER_SECONDS = {"exit": 3.0, "left": 0.05, "ending": 0.05}
 """How long after a peer has noticed it the record may come: a process ends after its connections
 have closed, and clocks of nodes differ. Where a script's own end is known, that counts.
 """
@@ -77,32 +77,37 @@ def early_end(records: Iterable[RankRecord], victim: Failure) -> Failure | None:
     if losses:
         waiting = next((each for each in losses if each.who == waiting.who), losses[0])
         noticed = times[waiting]
+    exited = {each.who for each in times if each.kind == "exit"}
     have_waited = {each.who for each in losses} | {waiting.who}
     before = [
         each
         for each, time in times.items()
         if each.kind in _LATER_SECONDS and each.who not in have_waited
+        if each.kind != "ending" or each.who not in exited  # an exit says more
         if noticed is not None
         and min(time, ending.get(each.who, time)) <= noticed + _LATER_SECONDS[each.kind]
     ]
     if not before:
         return None
     first = min(before, key=times.__getitem__)
-    has_ended = any(each.who == first.who and each.kind != "left" for each in times)
+    how = "left the process group"
+    if first.who in exited:
+        how = "ended with exit code 0"
+    elif first.who in ending:
+        how = "reached the end of its script"
     return Failure(
         replica=first.replica,
         log=first.log if first.log != first.replica else None,
         rank=first.rank,
         time=first.time,
         exit_code=0,
-        causes=[_cause(first, has_ended, waiting)],
+        causes=[_cause(first, how, waiting)],
     )
 
 
-def _cause(left: RankRecord, has_ended: bool, waiting: RankRecord) -> Finding:
+def _cause(left: RankRecord, how: str, waiting: RankRecord) -> Finding:
     is_one_node = left.replica == waiting.replica
     who, other = (f"rank {r.rank}" if is_one_node else r.replica for r in (left, waiting))
-    how = "ended with exit code 0" if has_ended else "left the process group"
     name = _NAMES.get(waiting.op, waiting.op.replace("_", "-"))
     article = "an" if name[:1] in "aeiou" else "a"
     return error(EARLY_END, f"{who} {how} while {other} waited for it in {article} {name}", _REMEDY)

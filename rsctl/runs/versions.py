@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rsctl.runs.records import replica_order
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -38,6 +39,7 @@ def keep_versions(store: Store, run: str, replica: str, versions: dict[str, str]
 
 
 def versions_of(store: Store, run: str) -> dict[str, dict[str, str]]:
-    """The versions and machine of each replica. Raises StoreError."""
+    """The versions and machine of each replica, in the replicas' order. Raises StoreError."""
     rows = store.rows("SELECT replica, versions FROM versions WHERE run=?", run)
-    return {replica: msgspec.json.decode(text, type=dict[str, str]) for replica, text in rows}
+    ordered = sorted(rows, key=lambda row: replica_order(row[0]))
+    return {replica: msgspec.json.decode(text, type=dict[str, str]) for replica, text in ordered}

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from rsctl.api import Store
 from rsctl.bench.records import Benches, BenchRecord
-from rsctl.bench.summary import done, format_trial
+from rsctl.bench.summary import INCOMPLETE, done, format_trial, state_text
 from rsctl.findings import counted
 from rsctl.results.report.html import Child, Markup, element, join, paragraph
 from rsctl.results.report.result_section import state_mark
@@ -170,20 +170,21 @@ def _run_row(store: Store, run: RunSummary, trial: Markup | None) -> Markup:
         _name(f"/run/{quote(run.run, safe='')}", run.run, more),
         state_mark(run.state.value),
         element("span", *metrics, class_="values"),
-        _time(run.created, run.ended),
+        _time(run.created, run.ended or now()),
     )
 
 
 def _bench_row(bench: BenchRecord) -> Markup:
     total = len(bench.cells) * bench.repeat
     text = f"{counted(len(bench.cells), 'cell')} on {bench.target}"
+    state = state_text(bench)
     return element(
         "li",
         _pick(bench.bench, "bench"),
         _name(f"/bench/{quote(bench.bench, safe='')}", bench.bench, text),
-        state_mark(bench.state.value),
+        state_mark(state),
         element("span", element("b", f"{done(bench)} of {total}"), " runs", class_="values"),
-        _time(bench.created, bench.ended),
+        _time(bench.created, bench.ended or ("" if state == INCOMPLETE else now())),
     )
 
 
@@ -201,10 +202,11 @@ def _name(link: str, name: str, more: Child) -> Markup:
     )
 
 
-def _time(created: str, ended: str | None) -> Markup:
+def _time(created: str, end: str) -> Markup:
+    """The time until the end; empty for an end that is not a time."""
     took = ""
     with suppress(ValueError):
-        took = format_duration(seconds_between(created, ended or now()))
+        took = format_duration(seconds_between(created, end))
     day = created[:16].replace("T", " ")
     return element("span", element("b", took), element("small", f"{day} UTC", class_="faint"),
                    class_="time")  # fmt: skip

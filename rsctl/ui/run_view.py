@@ -64,10 +64,10 @@ def bench_frame(bench: Bench) -> str:
     quoted = quote(bench.id, safe="")
     return page(
         bench.id,
-        _heading(bench.id, bench.state.value, []),
+        _heading(bench.id, bench.state_text, []),
         *(part(name) for name in _BENCH_PARTS),
         stream=f"/events/bench/{quoted}",
-        state=bench.state.value,
+        state=bench.state_text,
         action=f"/cancel/bench/{quoted}",
         subject=bench.id,
     )
@@ -216,7 +216,7 @@ def bench_view(store: Store, bench: Bench) -> View:
     live = LivePage(heading=f"Bench {bench.id}")
     add_overview(live, store, [bench.record])
     parts = {"bench": str(join(live.sections)), "trials": str(_trials(bench))}
-    return View(parts, live.plots, bench.state.value, bench.state.is_final)
+    return View(parts, live.plots, bench.state_text, bench.state.is_final)
 
 
 def _trials(bench: Bench) -> Markup:

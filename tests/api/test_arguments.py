@@ -38,6 +38,11 @@ REFERENCES: list[Callable[[Any], object]] = [
     lambda value: api.prepare(JOB, run_id=value),
     lambda value: api.prepare(JOB, resume=value),
     lambda value: api.calibrate_from([value]),
+    *(api.profile_of_run, api.read_series, api.prepare_bisect, api.known_run, api.known_replicas),
+    lambda value: api.add_bench(value, "@last"),
+    lambda value: api.write_baseline("@last", value),
+    lambda value: api.gate(JOB, baseline=value, max_regression={"loss": "5%"}),
+    lambda value: api.gate(JOB, history=value, max_regression={"loss": "5%"}),
 ]
 
 
@@ -138,9 +143,13 @@ def test_one_string_in_place_of_several(write_job: Write) -> None:
         "metrics": lambda value: api.compare(run, run, metrics=value),
         "required": lambda value: api.write_baseline(run, "b.json", required=value),
         "set": lambda value: api.load(JOB, set=value),
+        "cells": lambda value: api.read_series("h.jsonl", cells=value),
+        "metrics of a bisection": lambda value: api.prepare_bisect(JOB, metrics=value),
+        "cells of a bisection": lambda value: api.prepare_bisect(JOB, cells=value),
         "max_regression": lambda value: api.gate(JOB, baseline="b", max_regression=value),
     }
     for name, call in calls.items():
+        name = name.partition(" ")[0]
         message = refusal(call, "loss")
         assert message == f"{name}: 'loss' is one string, not a list of strings"
         assert f"{name}: 3 is not a" in refusal(call, [3])
@@ -197,3 +206,14 @@ def test_a_stop_function_that_returns_something_else(write_job: Write) -> None:
 
 def test_nothing_to_compare() -> None:
     assert refusal(api.compare) == "there is nothing to compare"
+
+
+def test_a_location_may_be_a_path(write_job: Write, tmp_path: Path) -> None:
+    """As the path of a job file may; a bucket's URL is text."""
+    run = api.submit(write_job())
+    run.wait()
+    written = api.write_baseline(run, tmp_path / "b.json")
+    assert api.compare(Path(written.location), run).sides[0].kind == "baseline"
+    nothing = "no history here.jsonl"
+    assert nothing in refusal(api.read_series, tmp_path / nothing)
+    assert nothing in refusal(api.gate, JOB, history=tmp_path / nothing, repeat=1)

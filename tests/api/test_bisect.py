@@ -182,6 +182,19 @@ def test_other_cells_may_fail_between_the_ends(repository: Path) -> None:
     assert found.first_bad.subject == "later 1"
 
 
+def test_the_arguments_are_those_of_other_functions(repository: Path) -> None:
+    search = api.prepare_bisect(
+        Path("job.yaml"),
+        "process",
+        good="HEAD~6",
+        set={"run.env.N": "1"},
+        max_regression={"throughput": "5%"},
+        cells=("run.args.n=2",),
+    )
+    assert (search.target, search.settings) == ("process", ['run.env.N="1"'])
+    assert search.run(Machine()).cell == "throughput (run.args.n=2)"
+
+
 def test_the_files_of_commits_do_not_stay(repository: Path) -> None:
     """But for those that were there before, and those of a search that has no answer."""
     kept = check_out("HEAD~6", str(repository))

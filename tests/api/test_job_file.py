@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +39,17 @@ def test_a_job_file_has_its_text(write_job: Write) -> None:
     path = write_job()
     job = rsctl.api.load(path)
     assert (job.path, job.text) == (path, Path(path).read_text())
+
+
+def test_a_job_file_goes_to_another_process(write_job: Write) -> None:
+    path = write_job(workers={"machine": {"vertex": "n1-standard-8"}}, targets={"process": {}})
+    job = rsctl.api.load(path, set={"workers.count": 2})
+    plan = rsctl.api.plan(job)
+    Path(path).unlink()
+    for same in (pickle.loads(pickle.dumps(job)), copy.deepcopy(job)):
+        assert (same.text, same.settings, same.findings) == (job.text, job.settings, ())
+        assert same.spec.workers.count == 2
+        assert rsctl.api.plan(same) == plan
 
 
 def test_mistakes_are_one_exception_with_their_lines(tmp_path: Path) -> None:

@@ -44,11 +44,16 @@ def problem(job: str, **options: int) -> RsctlError:
     return raised.value
 
 
-def test_a_script_that_fails_is_told_by_its_last_line(write_job: Write) -> None:
-    error = problem(write_job("echo no such thing >&2; exit 3"))
+@pytest.mark.parametrize(
+    ("printed", "shown"), [("no such thing", "no such thing"), ("x" * 201, "x" * 200)]
+)
+def test_a_script_that_fails_is_told_by_its_last_line(
+    write_job: Write, printed: str, shown: str
+) -> None:
+    error = problem(write_job(f"echo {printed} >&2; exit 3"))
     assert error.exit_code == ExitCode.JOB_FAILED
     assert error.findings[-1].message == (
-        "the script failed before it had completed its steps: no such thing"
+        f"the script failed before it had completed its steps: {shown}"
     )
     assert (error.findings[-1].remedy or "").startswith("see rsctl logs job-")
 

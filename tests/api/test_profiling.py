@@ -229,7 +229,7 @@ def test_a_command_runs_on_the_first_node_or_on_a_named_one() -> None:
     )
 
 
-PAGES = "use target process or compose, or the pages of the service: rsctl open job-1"
+ELSEWHERE = "use target process or compose"
 
 
 @pytest.mark.usefixtures("target")
@@ -239,13 +239,17 @@ PAGES = "use target process or compose, or the pages of the service: rsctl open 
         (
             made("slurm"),
             None,
-            error("unsupported", "rsctl cannot run commands on the nodes of target slurm", PAGES),
+            error(
+                "unsupported", "rsctl cannot run commands on the nodes of target slurm", ELSEWHERE
+            ),
         ),
         (
             made(is_rehearsed=True),
             None,
             error(
-                "unsupported", "rsctl cannot run commands on the nodes of a rehearsed cloud", PAGES
+                "unsupported",
+                "rsctl cannot run commands on the nodes of a rehearsed cloud",
+                ELSEWHERE,
             ),
         ),
         (

@@ -32,7 +32,8 @@ def test_the_replicas_and_the_ids_of_recorded_runs() -> None:
     add("job-1")
     add("job-2")
     assert known_replicas("job-1") == ["worker-0", "worker-1", "ps-0"]
-    assert (known_runs(1), known_runs(5)) == (["job-2"], ["job-2", "job-1"])
+    assert known_runs(1) == ["job-2"]
+    assert known_runs(5) == known_runs(0) == ["job-2", "job-1"]
 
 
 def test_how_the_gradients_of_a_run_travel() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import pytest
 
 import rsctl.api
 from rsctl.api import JobState, MetricEvent, Rehearsal, RsctlError
+from rsctl.runs.folder import RunFolder
 
 from .conftest import Write
 
+T = TypeVar("T")
 QUICK = {"pace": 0.01}
 
 
@@ -47,6 +51,32 @@ def test_a_rehearsal_is_asked_about_and_cancelled_from_elsewhere(write_job: Writ
         assert rsctl.api.run(submitted.id).status().run == submitted.id
         submitted.cancel()
         assert result.result(90).state is JobState.CANCELLED
+
+
+def test_an_iterator_of_a_cloud_moves_between_threads(write_job: Write) -> None:
+    """As a web server reads it: each item in a thread of a pool, and the end in another one."""
+    script = "for n in 1 2 3 4; do echo loss=$n; sleep 0.3; done"
+    run = {"command": ["bash", "-c", script], "launcher": "once"}
+    path = write_job(target="vertex", image={"base": "base:1", "source": "src"}, run=run)
+
+    def elsewhere(call: Callable[[], T]) -> T:
+        with ThreadPoolExecutor(1) as threads:
+            return threads.submit(call).result()
+
+    submitted = rsctl.api.submit(path, rehearse=Rehearsal("process", QUICK))
+    abandoned = submitted.watch()
+    elsewhere(lambda: next(abandoned))
+    elsewhere(abandoned.close)  # type: ignore[attr-defined]
+    abandoned = submitted.follow()
+    elsewhere(lambda: next(abandoned))
+    elsewhere(abandoned.close)  # type: ignore[attr-defined]
+    assert RunFolder(submitted.id).supervisor() is None  # the lock is free
+
+    events = submitted.follow()
+    followed = list(iter(lambda: elsewhere(lambda: next(events, None)), None))
+    values = [event.value for event in followed if isinstance(event, MetricEvent)]
+    assert [value for value in values if value in (1, 2, 3, 4)] == [1, 2, 3, 4]
+    assert submitted.state is JobState.SUCCEEDED
 
 
 def test_what_cannot_be_rehearsed_is_an_error(write_job: Write) -> None:

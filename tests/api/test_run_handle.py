@@ -187,3 +187,18 @@ def test_one_run_in_several_threads(write_job: Write) -> None:
     run.cancel()
     waiting.join(60)
     assert [result.state for result in results] == [JobState.CANCELLED]
+
+
+def test_an_iterator_moves_between_threads(write_job: Write) -> None:
+    """As `asyncio.to_thread` calls it; a garbage collection closes it in any thread."""
+    run = rsctl.api.submit(write_job())
+    run.wait()
+    values = run.metrics()
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(next, values).result()
+    assert [metric.value for metric in [first, *values]] == [0.5, 0.25]
+
+    abandoned = run.metrics(follow=True)
+    next(abandoned)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(abandoned.close).result()  # type: ignore[attr-defined]

@@ -128,9 +128,10 @@ def test_of_a_run_itself_its_time_cost_and_goodput_are_recorded() -> None:
 
 
 def test_without_data_nothing_is_recorded() -> None:
-    results = Results(label="b", kind="bench", cells=[CellRuns(lost=["b-1 failed: out of memory"])])
+    lost = [CellRuns(lost=[reason]) for reason in ("b-1 failed: out of memory", "late", "late")]
+    results = Results(label="b", kind="bench", cells=lost)
     with pytest.raises(
-        RsctlError, match="b has no data to record: b-1 failed: out of mem"
+        RsctlError, match=r"b has no data to record: b-1 failed: out of memory; late$"
     ) as caught:
         make_record(results, "job", commit(1), 0)
     assert caught.value.exit_code is ExitCode.INCONCLUSIVE

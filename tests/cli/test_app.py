@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rsctl import __version__
+from rsctl.cli import options
 from rsctl.cli.app import COMMANDS
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
@@ -339,6 +340,29 @@ def test_an_output_that_cannot_take_every_character(
     assert done.events[0]["text"] == "\u4e2d"
 
 
+def test_a_file_is_shown_as_utf_8_in_every_locale(rsctl: Cli) -> None:
+    rsctl.write("name: caf\u00e9\n")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = rsctl.process("plan", "job.yaml", **ascii_only)
+    assert done.code == 2
+    assert "    name: caf\u00e9\n          ^\n" in done.err
+
+
+@pytest.mark.parametrize("command", ["validate job.yaml", "plan job.yaml", "build-image job.yaml"])
+def test_a_working_directory_that_was_removed_is_the_error(
+    rsctl: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    done = rsctl(*command.split())
+    assert (done.code, done.out) == (3, "")
+    assert done.err == (
+        "error: the working directory no longer exists\n    -> change to a folder that exists\n"
+    )
+    assert rsctl("list").code == 0
+
+
 def test_colours_are_for_terminals_and_only_if_nobody_objects(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,9 +406,13 @@ COMPLETED = {
     "rsctl plan -t ver": "vertex",
     "rsctl plan job.yaml -o ": "text json python script",
     "rsctl init dd": "ddp",
-    "rsctl plan job.yaml --set limits.g": "limits.grace=",
-    "rsctl plan --set inputs.a.m": "inputs.a.mode=",
-    "rsctl plan --set targets.vertex.regio": "targets.vertex.region=",
+    "rsctl plan job.yaml --set limits.g": "(-o nospace) limits.grace=",
+    "rsctl plan --set inputs.a.m": "(-o nospace) inputs.a.mode=",
+    "rsctl plan --set = limits.g": "(-o nospace) limits.grace=",  # bash splits words at =
+    "rsctl plan --target = ver": "vertex",
+    "rsctl list --state =": "queued starting running succeeded failed cancelling cancelled expired",
+    "rsctl plan --set limits.grace = 1m --target ver": "vertex",
+    "rsctl plan --set targets.vertex.regio": "(-o nospace) targets.vertex.region=",
     "rsctl logs job-a --replica ": "worker-0 worker-1",
     "rsctl logs @last -f --replica worker-1": "worker-1",
     "rsctl logs other --replica ": "",
@@ -394,6 +422,7 @@ COMPLETED = {
 COMPLETE = """
 eval "$(rsctl completion bash)"
 complete=$(complete -p rsctl | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
+compopt() { printf '(%s %s) ' "$@"; }
 """
 
 
@@ -410,6 +439,14 @@ def test_bash_completes_commands_options_values_runs_and_benches(
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert dict(zip(COMPLETED, done.stdout.splitlines(), strict=True)) == COMPLETED
+
+
+def test_the_beginning_of_an_id_completes_an_old_run(make_run: Callable[..., MadeRun]) -> None:
+    for name in ["job-aaaaaa", *(f"other-{number:06}" for number in range(60))]:
+        make_run(name)
+    assert options._complete_runs("job-a") == ["job-aaaaaa"]
+    assert options._complete_runs("")[:2] == ["@last", "other-000059"]
+    assert len(options._complete_runs("")) == 51
 
 
 @pytest.mark.parametrize("command", ["list", "status x", "logs x", "metrics x", "cancel x"])

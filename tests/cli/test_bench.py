@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -349,6 +350,7 @@ def test_ctrl_c_leaves_runs_and_a_second_call_watches_on(rsctl: Cli, job: str) -
     assert f"rsctl bench cancel {the_bench().bench}" in said.decode()
     assert Store().find(run).state is JobState.RUNNING
     assert "incomplete  0 of 1 runs" in rsctl("bench", "status", "@last").out
+    assert "TIME" not in rsctl("list").out  # of a bench that no process runs
     done = rsctl("bench", "cancel", "@last")
     assert (done.code, done.out) == (0, "")
     assert Store().find(run).state is JobState.CANCELLED
@@ -386,7 +388,9 @@ def test_a_detached_bench_goes_on_by_itself(rsctl: Cli, job: str) -> None:
     bench = the_bench()
     assert (done.code, done.out) == (0, f"{bench.bench}\n")
     assert f"rsctl bench cancel {bench.bench}" in done.err
-    assert rsctl("bench", "status", "--watch", bench.bench).code == 0
+    watched = rsctl("bench", "status", "--watch", bench.bench, "-o", "json")
+    last = json.loads(watched.out.splitlines()[-1])
+    assert (watched.code, last["bench"], last["state"]) == (0, bench.bench, "succeeded")
     assert the_bench().is_complete
     assert Path(bench.file).name == "job.yaml"
 

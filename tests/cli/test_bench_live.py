@@ -45,11 +45,12 @@ def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return Terminal(monkeypatch, capsys)
 
 
-def begun(store: Store, trials: list[Trial]) -> BenchRecord:
+def begun(store: Store, trials: list[Trial], *keys: str) -> BenchRecord:
     """A bench in a cloud of six cells and two repetitions, with these trials."""
+    cells = [dict.fromkeys(keys or ("n",), n) for n in range(6)]
     record = BenchRecord(
         **{"bench": "b-1", "name": "b", "target": "vertex", "definition": "d", "repeat": 2},
-        **{"created": at(0), "cells": [{"n": n} for n in range(6)], "state": JobState.RUNNING},
+        **{"created": at(0), "cells": cells, "state": JobState.RUNNING},
     )
     Benches(store).claim(record)
     for trial in trials:
@@ -119,4 +120,45 @@ def test_the_table_has_the_results_of_earlier_calls_and_failures_are_above_it(
     lines = terminal.lines()
     assert lines[0] == "b-1 1 of 12 runs 0 in progress 0:31 and 2 more cells"
     assert lines[2] == "n=0 1/2 0:21 3 nats 2.00"
+    view.close()
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (60, ["CELL RUNS TIME LOSS ACC USD", "lr=5 batch_size=5 0/2 1 queued 0:31 0.25 … 3.00"]),
+        (55, ["CELL RUNS TIME LOSS USD", "lr=5 batch_size=5 0/2 1 queued 0:31 0.25 … 3.00"]),
+        (46, ["CELL RUNS TIME USD", "lr=5 batch_size=5 0/2 1 queued 0:31 3.00"]),
+        (40, ["CELL RUNS TIME USD", "lr=5 batch_si… 0/2 1 queued 0:31 3.00"]),
+    ],
+)
+def test_in_a_narrow_terminal_metrics_are_left_out_before_names_are_cut(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int, shown: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    store = Store()
+    trial = Trial(cell=5, repetition=0, run="job-5")
+    view = LiveBenchView(SPECS)
+    view.begin(begun(store, [trial], "run.args.lr", "run.args.batch_size"), 12, False)
+    view.submitted(trial)
+    value = MetricEvent(time=at(2), replica="worker-0", name="loss", value=0.25)
+    store.add_metrics(trial.run, [value])
+    view.events(trial, [])
+    terminal.seconds = 31.0
+    terminal.lines()
+    view.tick(Benches(store).find("b-1"))
+    lines = terminal.lines()
+    assert [lines[1], lines[-1]] == shown
+    view.close()
+
+
+def test_keys_that_end_alike_are_whole(terminal: Terminal) -> None:
+    store = Store()
+    trial = Trial(cell=5, repetition=0, run="job-5")
+    view = LiveBenchView(SPECS)
+    view.begin(begun(store, [trial], "workers.count", "reducers.count"), 12, False)
+    view.submitted(trial)
+    terminal.seconds = 31.0
+    view.tick(Benches(store).find("b-1"))
+    assert "workers.count=5 reducers.count=5 0/2" in terminal.lines()[-1]
     view.close()

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from time import monotonic, sleep
 
 import pytest
@@ -71,6 +72,8 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "build 4/12 | failed after 2.0 s",
         "build | exporting to image (done in 7.0 s)",
     ]
+    show([BuildStep(0, 0, "pull base:1", seconds=1.0, failed=True)])
+    assert capsys.readouterr().err == "build | pull base:1 failed after 1.0 s\n"
 
 
 def test_a_long_instruction_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,6 +162,22 @@ def test_what_goes_on_is_shown_with_its_last_line(attach: Callable[[], Terminal]
     assert re.fullmatch(
         r".  3/12 RUN rsctl-python -m pip install -r /opt/rsctl…  0:0\d", lines[at - 1]
     )
+
+
+def test_a_line_that_belongs_to_no_step_is_shown_alone(attach: Callable[[], Terminal]) -> None:
+    """A service writes such lines before its build begins."""
+    terminal = attach()
+    view = make_build_view()
+    step = BuildStep(1, 12, "FROM base:1")
+    for event in [step, BuildOutput("of a step", 1), replace(step, seconds=2.0)]:
+        view.show(event)
+    view.show(BuildOutput("Fetching storage object"))
+    deadline = monotonic() + DEADLINE
+    while "Fetching" not in terminal.getvalue() and monotonic() < deadline:
+        sleep(0.01)
+    view.finish()
+    [line] = {line[2:] for line in terminal.lines() if line[2:].startswith("Fetching")}
+    assert line == "Fetching storage object"
 
 
 def test_the_cursor_comes_back(attach: Callable[[], Terminal]) -> None:

@@ -23,7 +23,7 @@ def on_screen(text: str) -> list[str]:
     for written in text.removesuffix("\r\n").split("\r\n"):
         line = ""
         for part in written.split("\r"):
-            line = part + line[len(part) :]
+            line = part.removeprefix("\x1b[2K") if "\x1b[2K" in part else part + line[len(part) :]
         lines.append(line.rstrip())
     return lines
 
@@ -32,13 +32,15 @@ def on_screen(text: str) -> list[str]:
 def test_a_line_shows_the_progress_and_makes_room_for_the_summary(rsctl: Cli) -> None:
     assert rsctl("submit", job(rsctl, "echo a")).code == 0
     shown = rsctl.terminal("get", "@last", "home", TERM="xterm").out
-    first, *_, last = re.findall(r"\r(\d of 2 files, [^\r]+/s) *", shown)
+    first, *_, last = re.findall(r"\r\x1b\[2K(\d of 2 files, [^\r]+/s)", shown)
     assert re.fullmatch(r"1 of 2 files, .*, 0 bytes/s", first), "none of it was timed"
     whole = re.fullmatch(r"2 of 2 files, (\d+) bytes of \1 bytes, .*", last)
     assert whole
     assert on_screen(shown) == [f"home: 2 files fetched, {whole[1]} bytes"]
     again = rsctl.terminal("get", "@last", "home", TERM="xterm").out
     assert on_screen(again) == ["home: 0 files fetched, 0 bytes; 2 already existed"]
+    narrow = rsctl.terminal("get", "@last", "narrow", TERM="xterm", COLUMNS="20").out
+    assert {len(line) for line in re.findall(r"\d of 2 files,[^\r]*", narrow)} == {19}
     dumb = rsctl.terminal("get", "@last", "other", TERM="dumb").out
     assert dumb == f"other: 2 files fetched, {whole[1]} bytes\r\n"
 

@@ -324,6 +324,20 @@ def test_a_package_in_a_src_layout_is_found_and_runs(rsctl: Cli, root: str, pypr
     assert (done.code, done.out) == (0, "worker-0 | from the package\n"), done.err
 
 
+@pytest.mark.parametrize("folder", ["", "src/pkg/"])
+def test_a_file_that_only_defines_functions_is_not_the_program(rsctl: Cli, folder: str) -> None:
+    """As in open_clip, whose `train.py` has the functions of `main.py`: it would train nothing."""
+    (rsctl.folder / "src" / "pkg").mkdir(parents=True)
+    rsctl.write("", "src/pkg/__init__.py")
+    rsctl.write("[project]\nname = 'pkg'\n", "pyproject.toml")
+    rsctl.write("def train():\n    pass\n", f"{folder}train.py")
+    main = "def main():\n    pass\nif __name__ == '__main__':\n    main()\n"
+    rsctl.write(main, f"{folder}main.py")
+    assert rsctl("init").code == 0
+    expected = "module: pkg.main" if folder else "script: main.py"
+    assert f"  {expected}\n" in (rsctl.folder / "job.yaml").read_text()
+
+
 def test_settings_of_tools_do_not_put_folder_src_before_other_packages(rsctl: Cli) -> None:
     (rsctl.folder / "src" / "colorsys").mkdir(parents=True)
     (rsctl.folder / "src" / "colorsys" / "__init__.py").touch()

@@ -136,7 +136,7 @@ def test_the_status_line_of_a_run(screen: Screen, monkeypatch: pytest.MonkeyPatc
     tally = Tally({})
     view.show([StateEvent(time=at(12), state=JobState.STARTING, replica="worker-0")], tally)
     assert [shown[2:] for shown in screen.lines()][-3:] == [
-        "starting  job-1  0:10  1 starting, 1 queued (worker-1)",
+        "starting  0:10  1 starting, 1 queued (worker-1)  job-1",
         "waiting 0:12: no machines",
         "worker-1 | worker-1 30%",
     ]
@@ -150,7 +150,7 @@ def test_the_status_line_of_a_run(screen: Screen, monkeypatch: pytest.MonkeyPatc
     tally.add(value)
     view.show([StateEvent(time=at(25), state=JobState.RUNNING, replica="worker-0"), value], tally)
     assert [shown[2:] for shown in screen.lines()][-4:] == [
-        "running  job-1  0:20  1 running, 1 queued (worker-1)",
+        "running  0:20  1 running, 1 queued (worker-1)  job-1",
         "limits.timeout in 1:19",
         "loss ▄ 0.25",
         "worker-1 | worker-1 30%",
@@ -174,7 +174,7 @@ def test_lines_of_the_log_are_above_the_status_line(screen: Screen) -> None:
     screen.seconds = 6.0
     view.show([], Tally({}))
     [status] = screen.lines()
-    assert status[2:] == "starting  job-1  0:06  1 failed"
+    assert status[2:] == "starting  0:06  1 failed  job-1"
     result = ResultEvent(time=at(9), state=JobState.FAILED, exit_code=1)
     view.finish(result, cast(Run, SimpleNamespace(record=ENDED, cost=lambda: None)))
     assert screen.lines()[-1] == "job-1 failed after 0:08: no disk\\x07"

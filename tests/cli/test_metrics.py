@@ -200,8 +200,9 @@ def test_following_a_metric_that_never_came_is_an_error_at_the_end(
     shown = rsctl("metrics", "@last", "--name", "lss")
     for more in ([], ["-o", "json"]):
         done = rsctl("metrics", "@last", "-f", "--name", "lss", *more)
-        assert (done.code, done.out, done.err) == (2, "", shown.err)
+        assert (done.code, done.err) == (2, shown.err)
         assert "has no metric 'lss'" in done.err
+        assert [event["type"] for event in done.events] == ["finding"] * bool(more)
 
 
 def test_the_ticks_of_a_chart_are_round_and_not_below_zero(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from msgspec import convert
+from msgspec.structs import replace
 
 import rsctl_start
+from rsctl.api import Plan
+from rsctl.cli.plan import plan_text
 from rsctl.targets.local import process
 from rsctl.targets.local.host import LocalMachine
 
@@ -91,6 +96,13 @@ def test_of_replicas_that_start_alike_one_is_shown(rsctl: Cli) -> None:
     assert "\n# worker-1 to worker-39: as worker-0, but for env.RSCTL_REPLICA" in many
     compose = rsctl("plan", job, "-t", "compose").out
     assert compose.count("container_name") - 2 == compose.count("but for container_name") == 2
+
+
+def test_a_list_that_a_request_has_twice_is_written_twice(rsctl: Cli) -> None:
+    shown = rsctl("plan", rsctl.write(JOB), "-o", "json").out
+    words = ["true"]
+    plan = replace(convert(json.loads(shown), Plan), request={"command": words, "check": words})
+    assert plan_text(plan, []).endswith("\ncommand:\n- 'true'\ncheck:\n- 'true'\n")
 
 
 def test_what_the_target_refuses_hides_no_other_error(rsctl: Cli) -> None:

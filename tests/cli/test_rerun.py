@@ -135,11 +135,11 @@ def test_a_rerun_starts_anew(rsctl: Cli) -> None:
 
 
 def test_a_rerun_that_fails_says_how_it_is_resumed(rsctl: Cli) -> None:
-    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a; exit 3")
-    assert rsctl("submit", path).code == 1
+    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a; exit 3", target="compose")
+    assert rsctl("submit", path, "--target", "process").code == 1
     again = rsctl("rerun", "@last")
     run = Store().runs()[0].run
-    command = f"resume: rsctl submit {rsctl.folder / path} --resume {run}"
+    command = f"resume: rsctl submit {rsctl.folder / path} --resume {run} --target process"
     assert (again.code, again.err.splitlines()[-1]) == (1, command)
 
 

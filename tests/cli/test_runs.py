@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -281,10 +283,41 @@ def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
     more = ["spec", "gradients", "waiting", "slowest_rank", "findings", "goodput"]
     assert list(shown) == [*RUN_KEYS, *more]
+    reference = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
+    [row] = re.findall(r"(?m)^\| status, cancel .*", reference.read_text())
+    assert [key for key in shown if f"`{key}`" not in row] == []
     failure = ["replica", "time", "exit_code", "signal", "rank", "log", "lines", "causes"]
     assert list(shown["first_failure"]) == failure
     replica = ["replica", "state", "since", "exit_code", "reason"]
     assert [list(r) for r in shown["replicas"]] == [replica, replica]
+
+
+def test_a_watched_status_is_a_line_a_state(rsctl: Cli, three: None) -> None:
+    done = rsctl("status", "longer", "--watch", "-o", "json")
+    [line] = done.out.splitlines()
+    assert (done.code, json.loads(line)["exit_code"]) == (1, 1)
+
+
+@pytest.mark.parametrize("command", ["status", "compare", "diff x"])
+def test_an_error_is_a_document(rsctl: Cli, command: str) -> None:
+    done = rsctl(*command.split(), "nope", "-o", "json")
+    [finding] = done.json["findings"]
+    assert (done.code, finding["severity"]) == (2, "error")
+
+
+def test_a_report_is_not_written_into_a_file_json(rsctl: Cli, three: None) -> None:
+    """As someone asks for who knows the other commands."""
+    done = rsctl("report", "job-aaaaaa", "-o", "json")
+    assert (done.code, Path("json").exists()) == (2, False)
+    assert "rsctl export --format json RUN" in done.err
+
+
+@pytest.mark.parametrize("command", ["logs", "metrics"])
+def test_an_error_is_an_event_of_a_stream(rsctl: Cli, command: str) -> None:
+    done = rsctl(command, "nope", "-o", "json")
+    [event] = done.events
+    assert (done.code, event["type"]) == (2, "finding")
+    assert event["message"] == "there is no run 'nope'"
 
 
 def test_the_status_of_a_run_with_reducers(rsctl: Cli, three: None) -> None:

@@ -355,7 +355,7 @@ FAILURE = Failure(
     replica="worker-1",
     time=at(8.5),
     exit_code=1,
-    lines=["Traceback:", "E\x07"],
+    lines=["Traceback:", "E\x07", "x" * 262_144],
     causes=[warning("m", "out of memory", "use less"), warning("n", "second")],
 )
 
@@ -381,6 +381,7 @@ def test_the_first_failure_and_what_it_caused() -> None:
         "worker-1 failed first: exit code 1 at 12:00:08 UTC, 8.5 s after the start",
         "  Traceback:",
         "  E\\x07",
+        f"  {'x' * 2000} … (262,144 characters)",
         "cause: out of memory",
         "    -> use less",
         "cause: second",
@@ -479,6 +480,15 @@ def test_a_table_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert written(capsys, [["A"]]) == []
 
 
+def test_columns_of_wide_letters_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["CELL", "N", "WHY"], ["data=数据集", "5", "x"], ["data=café", "12", "y"]]
+    assert written(capsys, rows, right=["N"]) == [
+        "CELL          N  WHY",
+        "data=数据集   5  x",
+        "data=café    12  y",
+    ]
+
+
 @pytest.mark.parametrize(
     ("width", "lines"),
     [
@@ -532,6 +542,32 @@ def test_a_chart_has_its_axes_and_a_letter_for_each_replica(
     letters = "".join(char for line in lines[2:15] for char in line if char in "ab")
     assert letters.count("a") == 3
     assert letters.count("b") == 2
+
+
+def test_of_many_replicas_a_chart_has_the_highest_the_median_and_the_lowest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    values = [value(step, float(n), step, n) for n in range(7) for step in range(9)]
+    lines = drawn(capsys, *values)
+    kinds = [f"{kind} of 7 replicas" for kind in ("highest", "median", "lowest")]
+    assert [line.split(maxsplit=1)[1] for line in lines[20:] if line] == kinds
+    pairs = [(line, letter) for line in lines[2:15] for letter in "abc" if letter in line]
+    counts = [(line.split()[0], letter, line.count(letter)) for line, letter in pairs]
+    assert counts == [("5.5", "a", 9), ("3", "b", 9), ("0", "c", 9)]
+    six = [event for event in values if event.replica != "worker-6"]
+    named = [line.split()[-1] for line in drawn(capsys, *six)[20:26]]
+    assert named == [f"worker-{n}" for n in range(6)]
+
+
+def test_values_at_the_ends_of_the_axes_are_drawn(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    lines = drawn(capsys, *(value(n, min(6.0, float(n)), n) for n in range(9)))
+    assert lines[2].strip() == "6 |"
+    assert lines[3].partition("| ")[2][-14:].strip("\u2800"), "the end of the line is drawn"
+    assert lines[3].rstrip("\u2800") == lines[3], "up to the last step"
 
 
 def test_a_chart_over_seconds_with_its_unit(

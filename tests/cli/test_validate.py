@@ -73,7 +73,7 @@ def test_several_files_are_all_looked_at(rsctl: Cli) -> None:
     assert [finding["file"] for finding in found] == ["bad.yaml", "bad.yaml", "nothing.yaml"]
 
 
-@pytest.mark.parametrize("path", ["job.yml", "jobs.yaml", "Job.yaml", "{folder}/job.yml"])
+@pytest.mark.parametrize("path", ["job.yml", "jobs.yaml", "Job.yaml", "job", "{folder}/job"])
 def test_the_file_beside_a_missing_one(rsctl: Cli, path: str) -> None:
     written = rsctl.write(GOOD)
     rsctl.write("a note", "job.txt")

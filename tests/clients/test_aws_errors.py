@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import botocore
 import pytest
 from botocore import exceptions
@@ -14,6 +12,7 @@ from rsctl.clients.aws_errors import aws_error, aws_errors
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import AWS_LOGIN, NoAnswer, no_answer
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.installation import pip_install
 from rsctl.known_errors import KnownError
 
 CLOCK = "set this machine's clock: AWS accepts only current signatures"
@@ -230,7 +229,7 @@ def test_a_field_that_this_botocore_does_not_know_may_be_new() -> None:
         f"{known}KeepAlivePeriodInSeconds, InstanceGroups"
     )
     made = raised(exceptions.ParamValidationError(report=report))
-    upgrade = f"{sys.executable} -m pip install --upgrade boto3"
+    upgrade = pip_install("--upgrade", "boto3")
     assert made.findings[0].remedy == (
         "correct the key that the message names; "
         f"if botocore {botocore.__version__} is older than the key, upgrade it: `{upgrade}`"

@@ -50,7 +50,7 @@ def test_a_job_runs_on_it(tmp_path: Path) -> None:
     )
     (tmp_path / "train.py").write_text(
         "import os, pathlib\n"
-        "print('loss=0.5 rank', os.environ['NODE_RANK'], flush=True)\n"
+        "print('loss=0.5 rank', os.environ['NODE_RANK'], os.environ['RSCTL_TARGET'], flush=True)\n"
         "pathlib.Path(os.environ['RSCTL_OUTPUT_DIR'], 'model').write_text('weights')\n"
     )
     environ = {
@@ -75,5 +75,5 @@ def test_a_job_runs_on_it(tmp_path: Path) -> None:
     assert result["metrics"]["loss"]["last"] == 0.5
     run = result["run"]
     lines = [event["text"] for event in rsctl("logs", run, "-o", "json") if "text" in event]
-    assert lines.count("loss=0.5 rank 0") == 1
+    assert lines.count("loss=0.5 rank 0 spool") == 1
     assert (tmp_path / "home" / "runs" / run / "outputs" / "model").read_text() == "weights"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from rsctl.images.context import source_entries
 from rsctl.job.secret_names import has_secret
+from rsctl.results.report.page import Page
 
 from .conftest import context
 
@@ -41,6 +43,38 @@ def test_the_folder_of_runs_is_left_out_by_any_path(
     monkeypatch.setenv("RSCTL_HOME", str(link / "runs"))
     (source / "runs").mkdir()
     assert context(source).left_out == [("runs", "the folder in which rsctl stores its runs")]
+
+
+def test_what_rsctl_get_has_fetched_into_the_folder_of_its_run_is_left_out(source: Path) -> None:
+    """Beside a job file, where `rsctl get RUN` makes that folder; one with a name of its own stays:
+    a job may start from its checkpoint.
+    """
+    for name in ("digits-ab12cd", "pretrained"):
+        (source / name / "checkpoints").mkdir(parents=True)
+        (source / name / "checkpoints" / "last.pt").touch()
+        (source / name / ".rsctl-get").write_text('{"run":"digits-ab12cd"}\n')
+    made = context(source)
+    assert made.left_out == [("digits-ab12cd", "results of a run, which rsctl get has fetched")]
+    assert "source/pretrained/checkpoints/last.pt" in [entry.name for entry in made.entries]
+
+
+def test_a_pipe_with_the_name_of_an_index_is_not_waited_for(source: Path) -> None:
+    os.mkfifo(source / ".rsctl-get")
+    assert context(source).left_out == [(".rsctl-get", "it is not a regular file")]
+
+
+def test_what_report_and_profile_have_written_is_left_out(source: Path) -> None:
+    """Beside a job file too, where both write; the next image would be another one."""
+    (source / "report.html").write_text(Page().html("rsctl report: digits-ab12cd", [], ""))
+    (source / "digits-ab12cd-profile").mkdir()
+    (source / "digits-ab12cd-profile" / "rank-0.folded.txt").write_text("main;step 3\n")
+    (source / "page.html").write_text("<!doctype html>\n<title>our reports</title>")
+    made = context(source)
+    assert [path for path, _ in made.left_out] == [
+        "digits-ab12cd-profile/rank-0.folded.txt",
+        "report.html",
+    ]
+    assert "source/page.html" in [entry.name for entry in made.entries]
 
 
 PRIVATE_KEY = f"-----BEGIN {{}}PRIVATE KEY-----\n{'a' * 64}\n{'b' * 20}==\n-----END"
@@ -133,6 +167,7 @@ def test_tokens_as_a_maintained_scanner_knows_them(source: Path, token: str) -> 
 RANDOM = "Zq8vT2mK" + "x4R9bW7c" * 8
 HEX = "0a9f3c1d7e" * 4
 SERVICE_ACCOUNT = b'{"type": "service_account", "private_key": "' + b"aB3/" * 80 + b'"}'
+NEPTUNE = b64encode(b'{"api_address":"https://app.neptune.ai","api_key":"' + b"0a" * 16).decode()
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # of AWS's documentation
 TOKEN = "hf_" + "aB3" * 12
 USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "authorized_user"}'
@@ -200,6 +235,14 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
             (f"key: {b64encode(PRIVATE_KEY.format(kind).encode()).decode()}\n", "a private key")
             for kind in ("", "RSA ", "EC ")
         ),
+        (f"accountName a\naccountKey {'aB3/' * 21}aB==\n", "a storage account key"),
+        (
+            f"azstorage:\n  account-name: a\n  accountKey: {'aB3/' * 21}aB==\n",
+            "a storage account key",
+        ),
+        (f'{{"username": "me", "key": "{HEX[:32]}"}}', "a key of Kaggle"),
+        (f"{NEPTUNE}\n", "a token"),
+        (f"NEPTUNE_API_TOKEN={NEPTUNE}\n", "a token"),
         (f"<server><password>{RANDOM}</password></server>\n", "a generated secret"),
         (f"wandb:\n  login: wandb_v1_{RANDOM}_{HEX}\n", "a token"),
         (f"apikey = {RANDOM}\n", "a generated secret"),
@@ -237,6 +280,11 @@ def test_credentials_of_any_form_are_left_out(
         *("cookies.json", "cookies.sqlite", "storage_state.json", "local.settings.json"),
         *(".vault_pass", "vault_pass.txt", "password.txt", "db_password.txt", "apikey.txt"),
         *("api_keys.json", "kaggle_creds.json", "Chrome Passwords.csv"),
+        *("kaggle (1).json", "Credentials (2).json", ".env copy", "hf_token - Copy.txt"),
+        *("kaggle copy 2.json", "kaggle - Copy (2).json"),
+        *("id_rsa (copy)", "gcp-credentials.json", "1password-credentials.json", "a.tfplan"),
+        *("basic_auth.ini", "jupyter_cookie_secret", ".passwd-s3fs", "krb5cc_1000"),
+        *("x/access_tokens.db", ".obsutilconfig", "credentials-config.json"),
         *("credentials.bak", "x/credentials", ".netrc.save", "terraform.tfstate.1~"),
     ],
 )
@@ -246,7 +294,15 @@ def test_more_names_of_credentials(source: Path, name: str) -> None:
     assert context(source).left_out == [(name, "may contain credentials")]
 
 
-@pytest.mark.parametrize("name", [".ngc/config", ".config/hcloud/cli.toml"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".ngc/config", ".config/hcloud/cli.toml", ".jupyter/jupyter_server_config.json"),
+        *(".subversion/auth/svn.simple", ".paperspace/config.json", ".zenml/config.yaml"),
+        *(".config/op/config", ".config/argocd/config", ".dbt/profiles.yml", ".polyaxon/.auth"),
+        *(".local/share/jupyter/runtime/jpserver-12.json", ".local/share/uv/credentials/a.toml"),
+    ],
+)
 def test_folders_with_credentials(source: Path, name: str) -> None:
     path = source / name
     path.parent.mkdir(parents=True)
@@ -254,11 +310,22 @@ def test_folders_with_credentials(source: Path, name: str) -> None:
     assert context(source).left_out == [(str(Path(name).parent), "may contain credentials")]
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("name", ["secret.txt", "wandb_key.txt", "github_pat"])
-def test_the_name_of_a_file_names_its_only_value(source: Path, name: str) -> None:
-    (source / name).write_text(f"{HEX}\n")
+def test_the_name_of_a_file_names_its_only_value(source: Path, name: str, mark: str) -> None:
+    (source / name).write_text(f"{mark}{HEX}\n")
     (source / "commit.txt").write_text(f"{HEX}\n")
     assert context(source).left_out == [(name, "a generated secret")]
+
+
+def test_settings_of_editors_with_passwords_are_left_out(source: Path) -> None:
+    for name in (".vscode/sftp.json", ".vscode/settings.json", ".idea/webServers.xml"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text("{}")
+    assert [path for path, _ in context(source).left_out] == [
+        ".idea/webServers.xml",
+        ".vscode/sftp.json",
+    ]
 
 
 def test_the_local_configuration_of_dvc_is_left_out(source: Path) -> None:
@@ -279,6 +346,10 @@ def test_nested_repositories_are_left_out(source: Path) -> None:
     [
         ("credentials/__init__.py", ""),
         ("model.py.bak", ""),
+        ("tokens (1).txt", ""),
+        ("tokencopy.txt", ""),
+        ("ca-bundle.crt", f"-----BEGIN CERTIFICATE-----\n{'aB3/' * 16}\n-----END"),
+        ("user.json", '{"username": "me", "key": "image_0001"}'),
         ("config.yaml", "secret_access_key: ${AWS_SECRET_ACCESS_KEY}\ntoken: ${HF_TOKEN}\n"),
         ("data.csv", f"AKIA,{'a' * 50}\n"),
         ("data.bin", "\0" + TOKEN),

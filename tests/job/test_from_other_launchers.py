@@ -168,6 +168,27 @@ def test_slurm_s_options() -> None:
     }
     assert found("srun --no-requeue train.py").keys == SLURM | {"targets.slurm.requeue": "no"}
     assert "targets.slurm.cpus" not in found("srun -c 8 --exclusive train.py").keys
+    line = "srun -c 8 --wait-all-nodes=1 --no-container-remap-root --no-container-mount-home "
+    command = found(f"{line} --container-mount-home --auto-resume=1 torchrun train.py")
+    assert command.keys == SLURM | {
+        "targets.slurm.cpus": 8,
+        "targets.slurm.sbatch": ["--wait-all-nodes=1"],
+        "targets.slurm.srun": ["--no-container-remap-root"],
+    }
+    assert command.env == {}  # the ranks of torchrun share the cores of a task
+    assert command.remarks[-2:] == (
+        "srun: omitted --no-container-mount-home: rsctl does this itself",
+        "srun: omitted --container-mount-home, --auto-resume=1: no key for it",
+    )
+    command = found("srun --container-image docker://nvcr.io#nvidia/pytorch:1 train.py")
+    assert command.keys["image.uri"] == "nvcr.io/nvidia/pytorch:1"
+    for image in ("/fsx/a.sqsh", "./a+b", "b.sqsh"):  # the key takes images of a registry
+        command = found(f"srun -t 1 --container-image {image} train.py")
+        assert command.keys == {"target": "slurm", "limits.timeout": "60s"}
+        assert command.remarks[1:] == (
+            f"srun: --container-image {image} is a file: set image.uri to the image that it has, "
+            "and targets.slurm.container: pyxis",
+        )
     ours = "-l, -u, -o a, -e b, -i c, --jobid 7, --mpi pmix, -Q, -v"
     command = found(f"srun {ours.replace(',', '')} train.py")
     assert command.remarks[-1] == f"srun: omitted {ours}: rsctl does this itself"
@@ -253,6 +274,11 @@ def test_a_secret_is_not_written() -> None:
         assert "WANDB_API_KEY: ${WANDB_API_KEY}\n" in text
 
 
+def test_a_switch_with_the_name_of_a_secret_is_written() -> None:
+    command = found("HF_HUB_DISABLE_IMPLICIT_TOKEN=1 torchrun train.py")
+    assert command.env == {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
+
+
 def test_a_variable_of_the_environment_may_be_unset() -> None:
     found("mpirun -x LD_LIBRARY_PATH train.py")
     assert "LD_LIBRARY_PATH: ${LD_LIBRARY_PATH:-}\n" in Path("job.yaml").read_text()
@@ -304,6 +330,19 @@ def test_a_program_that_is_no_script() -> None:
 
 
 @pytest.mark.parametrize(
+    "launcher",
+    # https://fairseq.readthedocs.io/en/latest/getting_started.html#distributed-training
+    ["python -m torch.distributed.launch --use_env --nproc_per_node=8", "accelerate launch"],
+)
+def test_an_installed_program_that_a_launcher_starts(folder: Path, launcher: str) -> None:
+    (folder / "fairseq-train").touch(mode=0o755)
+    command = found(f"{launcher} {folder}/fairseq-train data --max-tokens 3584")
+    assert (command.kind, command.words[0]) == ("command", "fairseq-train")
+    with pytest.raises(RsctlError):
+        read_command(f"{launcher} {folder}/nothing data".split())
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         ("mpirun -np 1 a.py : -np 1 b.py", "mpirun: several programs"),
@@ -315,6 +354,10 @@ def test_a_program_that_is_no_script() -> None:
         ("srun --gpus-per-node='$G' train.py", "srun: '$G' is not [TYPE:]COUNT of GPUs"),
         ("srun --gres=gpu:a100:many train.py", "srun: 'a100:many' is not [TYPE:]COUNT of GPUs"),
         ("srun -N 2 --ntasks= train.py", "srun: --ntasks has an empty value"),
+        ("srun -a 0-3 train.py", "srun: --array 0-3"),
+        ("srun --container-image --label train.py", "srun: --container-image requires a value"),
+        ("torchrun --nproc_per_node --rdzv_id=1 train.py", "torchrun: --nproc_per_node requires"),
+        ("mpirun -np -npernode 2 train.py", "mpirun: -np requires a value"),
         ("torchrun --nnodes= --nproc_per_node= train.py", "torchrun: --nnodes has an empty value"),
         ("torchrun --nnodes '' train.py", "torchrun: --nnodes has an empty value"),
         ("torchx run utils.echo", "torchx run: component utils.echo has no counterpart"),
@@ -405,6 +448,22 @@ def test_what_these_programs_do_besides_is_an_error(line: str) -> None:
         read_command(line.split())
 
 
+@pytest.mark.parametrize(
+    ("line", "omitted"),
+    [
+        ("torchrun --rdzv_endpoint= train.py", "torchrun: omitted --rdzv_endpoint="),
+        ("srun -t 1 --jobid '' torchrun train.py", "srun: omitted --jobid "),
+        (
+            "accelerate launch --num_machines 2 --num_processes 2 --main_process_ip '' train.py",
+            "accelerate launch: omitted --main_process_ip ",
+        ),
+        ("deepspeed --no_local_rank --master_addr= train.py", "deepspeed: omitted --master_addr="),
+    ],
+)
+def test_an_empty_place_where_ranks_meet_is_not_needed(line: str, omitted: str) -> None:
+    assert found(line).remarks == (f"{omitted}: rsctl does this itself",)
+
+
 def test_torchrun_reads_its_nodes_and_ranks_from_variables() -> None:
     command = found("PET_NNODES=2 PET_NPROC_PER_NODE=4 torchrun train.py")
     assert (command.nodes, command.processes) == (2, 4)
@@ -431,22 +490,28 @@ fi
 @pytest.mark.parametrize(
     ("line", "text", "command"),
     [
-        ("bash tools/run.sh 8", SHELL_SCRIPT, "torchrun --nproc_per_node=$GPUS tools/train.py"),
+        (
+            "bash tools/run.sh 8 --lr 1",
+            SHELL_SCRIPT,
+            "PYTHONPATH=tools/..:$PYTHONPATH torchrun --nproc_per_node=8 tools/train.py --lr 1",
+        ),
         (
             "A=1 ./tools/run.sh",
             SHELL_SCRIPT,
-            "srun --nodes=2 -p gpu torchrun --nproc_per_node=$GPUS ./tools/train.py",
+            "A=1 PYTHONPATH=./tools/..:$PYTHONPATH srun --nodes=2 -p gpu "
+            "torchrun --nproc_per_node=$GPUS ./tools/train.py ${@:2}",
         ),
         ("tools/run.sh", "torchrun tools/train.py", "torchrun tools/train.py"),
         (
             "sbatch -J name tools/run.sh",
             SHELL_SCRIPT,
-            "srun --nodes=2 -p gpu -J name torchrun --nproc_per_node=$GPUS tools/train.py",
+            "PYTHONPATH=tools/..:$PYTHONPATH srun --nodes=2 -p gpu -J name "
+            "torchrun --nproc_per_node=$GPUS tools/train.py ${@:2}",
         ),
         (
             "sbatch tools/run.sh",
             "srun -n 2 python train.py 'a b'",
-            'srun -n 2 python train.py "a b"',
+            "srun -n 2 python train.py 'a b'",
         ),
         ("sh tools/run.sh", "make\npython train.py --lr 1", "python train.py --lr 1"),
         (
@@ -461,6 +526,84 @@ fi
             "torchrun --nproc_per_node=${2:-2} ${1:-example.py}",
             "torchrun --nproc_per_node=${2:-2} ${1:-example.py}",
         ),
+        (
+            "sh tools/run.sh a.py",
+            "torchrun --nproc_per_node=${2:-2} ${1:-example.py}",
+            "torchrun --nproc_per_node=${2:-2} a.py",
+        ),
+        (
+            "tools/run.sh 4 --data 'a b' -j 4",
+            'N=$1\nshift\ntorchrun --nproc_per_node=$N train.py "$@"',
+            "torchrun --nproc_per_node=4 train.py --data 'a b' -j 4",
+        ),
+        (
+            "sh tools/run.sh x",
+            'go() { torchrun "$1" "$@"; }\ngo train.py',
+            "torchrun $1 $@",
+        ),
+        (
+            "sh tools/run.sh -n 4",
+            "while [ $# -gt 0 ]; do N=$2; shift; done\ntorchrun --nproc_per_node=$N train.py $1",
+            "torchrun --nproc_per_node=$N train.py $1",
+        ),
+        (
+            "sh tools/run.sh",
+            "export PATH=/a:$PATH\nexport CUDA_DEVICE_MAX_CONNECTIONS=1 HF_TOKEN=abc\n"
+            "export LIBS=/a:$LIBS\nexport LIBS=/b:$LIBS HOST=$(hostname)\n"
+            "export RUN='torchrun train.py' XLA_FLAGS='--a --b'\n$RUN > log 2>&1\nexport LATE=1",
+            "CUDA_DEVICE_MAX_CONNECTIONS=1 'HF_TOKEN=***' LIBS=/b:/a:$LIBS "
+            "'XLA_FLAGS=--a --b' torchrun train.py",
+        ),
+        (
+            "sh tools/run.sh",
+            "D=`pwd`\ntorchrun ${D}/train.py --out=$(pwd)/out",
+            "torchrun ./train.py --out=./out",
+        ),
+        # https://github.com/bigscience-workshop/bigscience/blob/master/train/tr1-13B-base
+        (
+            "sbatch tools/run.sh",
+            "#SBATCH --nodes=2\npython prepare.py\nG=8\n"
+            'export LAUNCHER="python -u -m torch.distributed.run \\\n    --nproc_per_node $G '
+            '--nnodes $SLURM_NNODES \\\n    "\nexport CMD="`pwd`/train.py --lr 1"\nclear; srun '
+            "--jobid $SLURM_JOBID bash -c '$LAUNCHER --node_rank $SLURM_PROCID $CMD' 2>&1 | tee a",
+            'srun --nodes=2 --jobid "$SLURM_JOBID" python -u -m torch.distributed.run '
+            '--nproc_per_node 8 --nnodes 2 --node_rank "$SLURM_PROCID" ./train.py --lr 1',
+        ),
+        (
+            "sh tools/run.sh",
+            'C="python train.py --lr 1"\nsrun -l bash -lc "$C"',
+            "srun -l python train.py --lr 1",
+        ),
+        # https://mmpretrain.readthedocs.io/en/latest/user_guides/train.html
+        (
+            "GPUS=16 CPUS_PER_TASK=2 tools/run.sh part c.py --amp --resume auto",
+            "PARTITION=$1\nGPUS=${GPUS:-8}\nCPUS_PER_TASK=${CPUS_PER_TASK:-5}\n"
+            "PY_ARGS=${@:3}\nsrun -p ${PARTITION} --ntasks=${GPUS} -c ${CPUS_PER_TASK} python "
+            'train.py ${2} ${PY_ARGS} --note "all of $@"',
+            "GPUS=16 CPUS_PER_TASK=2 srun -p part --ntasks=16 -c 2 python train.py c.py --amp "
+            "--resume auto --note 'all of part c.py --amp --resume auto'",
+        ),
+        ("sh tools/run.sh", "# old.py \\\ntorchrun train.py", "torchrun train.py"),
+        ("sh tools/run.sh", 'C="A=1 torchrun train.py &> log"\neval ${C}', "A=1 torchrun train.py"),
+        ("sh tools/run.sh", 'eval "torchrun $A train.py"', "torchrun $A train.py"),
+        (
+            "sh tools/run.sh",
+            "A=1 uv run torchrun train.py --files {0..2}.tar '--x={\"a\": 1}' 2>&1 | tee log",
+            "A=1 uv run torchrun train.py --files '{0..2}.tar' '--x={\"a\": 1}'",
+        ),
+        (
+            "sh tools/run.sh",
+            "RUN=torchrun\nS=a.py\nS=b.py\n$RUN --rdzv_endpoint $(hostname) $S",
+            'torchrun --rdzv_endpoint "$X" $S',
+        ),
+        (
+            "sbatch tools/run.sh",
+            "#SBATCH --nodes=2 -n 16\n#SBATCH --gpus-per-node 8\nG=4\n"
+            "time srun -l torchrun --nnodes ${SLURM_NNODES} --nproc_per_node=$G train.py "
+            "--node $SLURM_NODEID --all $SLURM_NTASKS --gpus=$SLURM_GPUS_PER_NODE-$SLURM_NTASKS_X",
+            "srun --nodes=2 -n 16 --gpus-per-node 8 -l torchrun --nnodes 2 --nproc_per_node=4 "
+            'train.py --node "$SLURM_NODEID" --all 16 --gpus=8-$SLURM_NTASKS_X',
+        ),
     ],
 )
 def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
@@ -472,7 +615,29 @@ def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
         read_command(shlex.split(line))
     [finding] = caught.value.findings
     before = "give the command that it starts, with values for its variables: rsctl init "
-    assert (finding.remedy or "").startswith(before + command)
+    assert finding.remedy == before + command
+
+
+def test_the_remedy_names_what_a_batch_script_prepares(folder: Path) -> None:
+    text = "#SBATCH -n 2\nmodule load cuda/12\nsource /env/bin/activate\nsrun train.py\nml x\n"
+    (folder / "a.sbatch").write_text(text)
+    setup = "then add `module load cuda/12`, `source /env/bin/activate` to targets.slurm.setup: "
+    for line, is_here in (("sbatch a.sbatch", True), ("bash a.sbatch", False)):
+        with pytest.raises(RsctlError) as caught:
+            read_command(line.split())
+        assert (setup in (caught.value.findings[0].remedy or "")) == is_here
+
+
+def test_a_secret_before_a_shell_script_is_not_shown(folder: Path) -> None:
+    (folder / "run.sh").write_text(
+        "export HF_TOKEN=xyz\nA_API_KEY=xyz torchrun train.py $WANDB_API_KEY"
+    )
+    with pytest.raises(RsctlError) as caught:
+        read_command(["WANDB_API_KEY=abc", "./run.sh"])
+    assert "abc" not in str(caught.value)
+    assert "xyz" not in str(caught.value)
+    expected = "'WANDB_API_KEY=***' 'HF_TOKEN=***' 'A_API_KEY=***' torchrun train.py $WANDB_API_KEY"
+    assert str(caught.value).endswith(expected)
 
 
 @pytest.mark.parametrize("text", ["make train", "python train.py '", "\udcff"])
@@ -499,6 +664,23 @@ def test_a_shell_script_without_such_a_command(folder: Path, text: str) -> None:
             "--launcher mpi has the script read ranks of mpi: use --launcher pytorch",
         ),
         ("torchrun train.py --launcher pytorch", ""),
+        ("torchrun train.py --node_rank 1", ""),
+        ("train.py --rank $R", ""),
+        ("torchrun --nnodes 2 train.py trainer.num_nodes=2", ""),
+        (
+            "train.py fit --trainer.num_nodes 2 --trainer.devices=8",
+            "--trainer.num_nodes=2 is the script's number of nodes: set workers.count",
+        ),
+        (
+            "train.py trainer.num_nodes=4",
+            "trainer.num_nodes=4 is the script's number of nodes: set workers.count",
+        ),
+        (
+            "train.py --machine-rank 0 --dist-url tcp://h:1",
+            "--machine-rank is the number of one node: set workers.count and run.launcher: once, "
+            "and instead of run.script a run.command: [bash, -c, ...] that passes $NODE_RANK, "
+            "$NNODES, $MASTER_ADDR and $MASTER_PORT",
+        ),
     ],
 )
 def test_remarks_on_what_another_place_decides(line: str, remark: str) -> None:

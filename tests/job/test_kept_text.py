@@ -20,7 +20,7 @@ run:
       line one of it
       line two of it
 
-    PLAIN: value
+    PLAIN: value  # it was --password hunter44
     # DB_PASSWORD: hunter33
     # HF_TOKEN: ${HF_TOKEN}
 matrix: {run.env.MY_TOKEN: [first, second]}
@@ -40,7 +40,7 @@ run:
     PASSWORD: "***"
     SECRET: ***
     CREDENTIAL: ***
-    PLAIN: value
+    PLAIN: value  # it was --password ***
     # DB_PASSWORD: ***
     # HF_TOKEN: ${HF_TOKEN}
 matrix: {run.env.MY_TOKEN: [***, ***]}

@@ -32,12 +32,26 @@ MEETING = ["--rdzv-backend=c10d", "--rdzv-endpoint=head:29400"]
         ["bash", "-c", "echo 'not closed"],
         ["bash", "-c", "pip install deepspeed && torchrun $OPTIONS train.py"],
         ["python", "-m", "pkg.torchrun"],
+        ["python", "-m", "lightning", "fit", "--trainer.strategy", "deepspeed"],
+        ["python", "train", "--strategy", "deepspeed"],
+        ["pretrain", "--strategy", "deepspeed"],
+        ["nsys", "profile", "python", "-m", "pkg.train", "--optimizer", "deepspeed"],
+        ["bash", "-c", "python -m pip install deepspeed && python train.py"],
+        ["bash", "-c", "apptainer exec a.sif pip install deepspeed; python -m pkg.train"],
+        ["bash", "-c", "torchrun --version; deepspeed --help; python -m pkg.train"],
+        ["bash", "-c", "command -v deepspeed || pip install deepspeed; python -m pkg.train"],
     ],
 )
 def test_what_may_be_right_passes(read_text: Any, words: list[str]) -> None:
     text = f"name: j\nrun: {{command: {json.dumps(words)}, launcher: once}}\n"
     text += "workers: {count: 2}\n"
     assert [each.message for each in read_text(text).findings if each.is_error] == []
+
+
+def test_arguments_of_a_module_are_not_launchers(read_text: Any) -> None:
+    text = "name: j\nworkers: {count: 2}\n"
+    text += "run: {module: pkg.train, args: [--strategy, deepspeed]}\n"
+    assert read_text(text).findings == []
 
 
 def test_one_node_may_use_its_own_launcher(read_text: Any) -> None:
@@ -117,6 +131,42 @@ def test_a_script_that_starts_a_launcher(read_text: Any, source: Path, text: str
         assert (path, message.replace("./", "")) == (f"run.{key}", expected)
 
 
+@pytest.mark.parametrize(
+    ("words", "is_one"),
+    [
+        (["deepspeed", "--hostfile", "one", "train.py"], True),
+        (["deepspeed", "-H=one", "train.py"], True),
+        (["deepspeed", "--hostfile=two", "train.py"], False),
+        (["deepspeed", "--hostfile", "none", "train.py"], False),
+        (["deepspeed", "-H", "none", "train.py"], False),
+        (["mpirun", "--hostfile", "one", "python", "train.py"], True),
+        (["mpirun", "-H", "localhost:2", "python", "train.py"], True),
+        (["mpirun", "-H", "a:2,b:2", "python", "train.py"], False),
+        (["bash", "-c", "mpirun -H $HOSTS python train.py"], False),
+        (["horovodrun", "-H", "localhost:2", "python", "train.py"], True),
+    ],
+)
+def test_hosts_of_a_launcher(read_text: Any, source: Path, words: list[str], is_one: bool) -> None:
+    (source / "one").write_text("# hosts\n\nlocalhost slots=2\n")
+    (source / "two").write_text("a slots=2\nb slots=2\n")
+    found = errors(read_text, f"{{command: {json.dumps(words)}, launcher: once}}")
+    assert ["each would train separately" in message for _, message, _ in found] == [True] * is_one
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["python", "-mtorch.distributed.run", "train.py"],
+        ["python3.12", "-W", "ignore", "-um", "torch.distributed.run", "train.py"],
+        ["bash", "-c", "numactl -N 0 python -umtorch.distributed.run train.py"],
+        ["nsys", "profile", "python", "-Xdev", "-m", "torch.distributed.run", "train.py"],
+    ],
+)
+def test_a_launcher_as_a_module_in_any_form(read_text: Any, source: Path, words: list[str]) -> None:
+    ((_, message, _),) = errors(read_text, f"{{command: {json.dumps(words)}, launcher: once}}")
+    assert message == SEPARATE.replace("torchrun in dist.sh", "torch.distributed.run")
+
+
 def test_the_remedy_for_a_script(read_text: Any, source: Path) -> None:
     (source / "dist.sh").write_text("torchrun --nproc_per_node 2 train.py")
     rest = "run.launcher: torchrun and workers.processes: {}; rsctl then starts the ranks of all "
@@ -181,6 +231,17 @@ def test_a_script_that_may_be_right_passes(read_text: Any, source: Path, text: s
         ["bash", "-c", "bash -c 'torchrun train.py'"],
         ["bash", "outer.sh"],
         ["bash", "-c", "set -e; eval 'torchrun train.py'"],
+        ["nsys", "profile", "-o", "out", "torchrun", "train.py"],
+        ["bash", "-c", "nsys profile -o out torchrun train.py"],
+        ["bash", "-c", "strace -f -o log uv run torchrun train.py"],
+        ["tini", "-s", "--", "bash", "-c", "py-spy record -- torchrun train.py"],
+        ["conda", "run", "--of-unknown", "-n", "e", "torchrun", "train.py"],
+        ["poetry", "-C", "pkg", "run", "torchrun", "train.py"],
+        ["neuron_parallel_compile", "torchrun", "train.py"],
+        ["dotenv", "-f", ".env", "run", "--", "torchrun", "train.py"],
+        ["python", "/opt/conda/bin/torchrun", "train.py"],
+        ["torchrun", "-m", "pkg.train", "--version", "v2"],
+        ["bash", "-c", "torchrun --version; torchrun train.py"],
     ],
 )
 def test_a_launcher_behind_shells_and_wrappers(
@@ -278,3 +339,12 @@ def test_any_text_of_a_shell_is_read(text: str) -> None:
     job = f"name: j\nrun: {run}\nworkers: {{count: 2}}\n".replace("$", "$$")
     document = read("job.yaml", text=job)
     assert [finding.code for finding in document.findings if finding.path is None] == []
+
+
+@pytest.mark.parametrize("double", ["A{}=$A{}$A{}", 'A{}="$A{} $A{}"', 'A{}="$A{} $A{} $A{}-"'])
+def test_variables_that_double_do_not_fill_the_memory(
+    read_text: Any, source: Path, double: str
+) -> None:
+    lines = ["A0=x", *(double.format(n, *[n - 1] * 3) for n in range(1, 100))]
+    (source / "dist.sh").write_text("\n".join([*lines, "torchrun --standalone train.py $A99"]))
+    assert errors(read_text, "{script: dist.sh, launcher: once}")[0][1] == SEPARATE

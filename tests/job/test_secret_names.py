@@ -102,6 +102,7 @@ def test_names_of_secrets(name: str) -> None:
         *("RENDEZVOUS_KEY", "use_auth", "dropout_p", "pin_memory", "stop", "adopt", "PWM"),
         *("first_pass", "eos_token_v2", "TOKENS_V2", "num_pass_v2", "RO", "PASSES", "token_rot"),
         *("num_tokens_2", "max_token", "password-file", "tokenizer_json", "author", "bypass"),
+        *("shop-session-id", "LOOP_SESSION", "train_op_session", "ctf_token_length"),
     ],
 )
 def test_other_names(name: str) -> None:
@@ -276,7 +277,13 @@ def test_a_secret_written_among_the_arguments(
     assert "s1" not in found
 
 
-@pytest.mark.parametrize("arguments", ["{use-token: true}", "{lr: 1}", "[--eos-token, x]", "[]"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *("{use-token: true}", "{lr: 1}", "[--eos-token, x]", "[]", "{pass: 5}", "[--pass, '5']"),
+        *("{user-token: '<|user|>'}", "{password: ''}", "{obs-token: '[OBS]'}"),
+    ],
+)
 def test_no_secret_among_the_arguments(tmp_path: Path, arguments: str) -> None:
     assert findings(tmp_path, arguments) == []
 
@@ -352,6 +359,10 @@ def test_a_secret_written_in_the_options_of_a_target(
 def test_variables_without_secrets() -> None:
     variables = {"PASSWORD": "s1", "A": "https://u:s1@host", "B": "2", "C": None}
     assert public_variables(variables) == {"PASSWORD": None, "A": None, "B": "2", "C": None}
+    switch = {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1", "USE_AUTH_TOKEN": "true"}
+    assert public_variables(switch) == switch
+    named_alike = {"EXTRA_TOKEN": RANDOM, "TEST_PASS": RANDOM, "EOS_TOKEN": "</s>"}
+    assert public_variables(named_alike) == {**dict.fromkeys(named_alike), "EOS_TOKEN": "</s>"}
 
 
 @pytest.mark.parametrize(
@@ -419,6 +430,22 @@ def test_a_kept_job_has_no_line_of_a_private_key(name: str) -> None:
         f"curl https://h --user 'me:{RANDOM}'",
         f"sshpass -p {RANDOM} ssh h",
         f"mysql -h db -u root -p{RANDOM} runs",
+        f"unzip -q -P {RANDOM} data.zip",
+        f"az login --service-principal -u app -p {RANDOM} --tenant t",
+        f"curl -s -U me:{RANDOM} https://h",
+        f"curl --proxy-user me:{RANDOM} https://h",
+        f"curl -u :{RANDOM} https://h",
+        f"curl -sSLu me:{RANDOM} https://h",
+        f"wandb login --relogin {HEX}{HEX[:8]}",
+        f"vault login {RANDOM}",
+        "vault login -no-print f8a3c1d7-3f2a-9c1d-7e3f-2a9c1d7e3f2a && true",
+        f"aws configure set aws_secret_access_key {RANDOM}",
+        f"dvc remote modify --local store password {RANDOM}",
+        f"ngrok config add-authtoken {RANDOM}",
+        f"Bearer {RANDOM}",
+        f"BW_SESSION={RANDOM}",
+        f"OP_SESSION_my={RANDOM}",
+        f"TF_TOKEN_app_terraform_io={RANDOM}",
         f"mysqldump -p'{RANDOM}' runs > x",
         f"docker login -u me -p {RANDOM} registry.example",
         f"redis-cli -h cache -a {RANDOM} ping",
@@ -462,6 +489,15 @@ def test_a_secret_that_is_encoded_or_of_a_program(text: str) -> None:
         *("tvly-your-api-key-of-the-search-tool", "sb_secret_name_of_the_key_in_the_store", "pa-1"),
         *("sbp_model_of_the_second_stage", "pcsk_id_and_secret", "xai-grok-2-latest", "r8_scale"),
         *("-----BEGIN CERTIFICATE-----\nTUlJ", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"),
+        *("unzip -P", "cat a.zip -P 4", "wandb login", "vault login -method=oidc", "token Llama3"),
+        *("vault login -method=aws role=train2-dev && python train.py", "vault login failed: 403"),
+        *(
+            "curl -s http://kube-ui:8080/health",
+            "curl -XPUT http://gpu-U:80",
+            "curl -u : https://h",
+        ),
+        *("secret /Data1/models2/Checkpoint", "git commit 9f86d081884c7d659a2feaa0c55ad015"),
+        *("--user-token '<|user|>'", "pad token: [PAD]", "obs_token=<obs>"),
         *("--boi-token <boi>", "draft_token: <d>", "https://h/a%20b?x=%2F", "<token></token>"),
     ],
 )

@@ -9,7 +9,19 @@ import pytest
 from rsctl.job.image import Image
 from rsctl.job.job import Limits
 from rsctl.job.tracking import Tracking, WandbLocation
-from rsctl.job.units import Accelerator, LocalPath, Location, Money, Regex, Regression, Warmup
+from rsctl.job.units import (
+    Accelerator,
+    Count,
+    Duration,
+    LocalPath,
+    Location,
+    Money,
+    Rate,
+    Regex,
+    Regression,
+    Size,
+    Warmup,
+)
 from rsctl.targets.sagemaker.options import SageMakerOptions
 from rsctl.targets.vertex.options import VertexOptions
 
@@ -50,6 +62,25 @@ def test_a_warmup_is_steps_or_seconds(text: str, steps: int | None, seconds: flo
 def test_what_is_no_warmup(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         Warmup.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Size, {"1B": 1, "2KB": 2000, "2KiB": 2048, "3MB": 3 * 10**6, "3MiB": 3 * 2**20}),
+        (Size, {"1.5GB": 15 * 10**8, "2GiB": 2**31, "4TB": 4 * 10**12, "1TiB": 2**40}),
+        (Rate, {"3bit": 3, "2kbit": 2000, "200Mbit": 2 * 10**8, "1.5Gbit/s": 15 * 10**8}),
+        (Rate, {"1Tbit": 10**12}),
+        (Count, {"12": 12, "2K": 2000, "340M": 34 * 10**7, "1.5B": 15 * 10**8, "2T": 2 * 10**12}),
+    ],
+)
+def test_a_number_with_its_unit(kind: type[Size | Rate | Count], values: dict[str, int]) -> None:
+    assert {text: int(kind.parse(text)) for text in values} == values
+
+
+def test_a_duration_with_its_units() -> None:
+    seconds = {"90s": 90, "5m": 300, "2h": 7200, "1d": 86400, "1h30m": 5400, "1d2h3m4s": 93784}
+    assert {text: float(Duration.parse(text)) for text in seconds} == seconds
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ def wait_until(
 ) -> Found:
     """The first true value of a condition; fails the test when the time is over.
 
-    It sleeps three times as long as the condition has taken, so that a condition which starts a
-    process leaves most of the machine's time to what it waits for.
+    It sleeps eight times as long as the condition has taken, which leaves most of the machine's
+    time to what it waits for.
     """
     end = time.monotonic() + seconds
     while (begin := time.monotonic()) < end:
         if found := condition():
             return found
-        time.sleep(max(0.01, 3 * (time.monotonic() - begin)))
+        time.sleep(max(0.02, 8 * (time.monotonic() - begin)))
     pytest.fail(f"timed out waiting for {what}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from threading import Event
@@ -12,6 +14,7 @@ import anyio
 import pytest
 
 from rsctl.findings import RsctlError
+from rsctl.installation import install_command
 from rsctl.mcp import server
 from rsctl.mcp.server import serve
 from rsctl.mcp.session import Session
@@ -97,7 +100,7 @@ def test_a_server_reads_and_starts_nothing(rsctl: Cli, job: str, converse: Conve
         advised = await agent("advise", job=step, set={"workers.count": 4})
         same = rsctl("advise", step, "--set", "workers.count=4", "-o", "json").json
         assert (advised.is_error, advised.data) == (False, same)
-        assert (await agent("list")).data == {"runs": []}
+        assert (await agent("list")).data == {"runs": [], "findings": []}
 
         for name in ("../outside.yaml", "/etc/passwd", "link.yaml"):
             refused = await agent("validate", job=name)
@@ -236,6 +239,18 @@ def test_a_session_spends_no_more_than_its_budget(
     assert f"it can cost {2 * most:.2f} USD" in bench.err
 
 
+def test_a_killed_client_ends_the_server(rsctl: Cli) -> None:
+    pipe, unread = subprocess.PIPE, {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    with subprocess.Popen(rsctl.argv("mcp"), stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        assert server.stdin
+        assert server.stdout
+        assert server.stderr
+        server.stdout.close()
+        server.stdin.write(json.dumps(unread).encode() + b"\n")
+        server.stdin.close()
+        assert (server.stderr.read(), server.wait()) == (b"", 0)
+
+
 def test_usage_errors_are_told_before_the_protocol_begins(rsctl: Cli) -> None:
     done = rsctl("mcp", "--max-cost", "4USD")
     assert (done.code, done.out) == (2, "")
@@ -250,7 +265,7 @@ def test_without_the_extra_the_error_says_what_to_install(
     done = rsctl("mcp")
     assert (done.code, done.out) == (3, "")
     assert "rsctl mcp needs the package mcp" in done.err
-    assert "-m pip install 'mcp" in done.err.replace("\n", " ")
+    assert install_command("mcp") in done.err
     with pytest.raises(RsctlError) as caught:
         serve(Session(rsctl.folder))
     assert [finding.code for finding in caught.value.findings] == ["mcp"]

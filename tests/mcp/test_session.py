@@ -146,13 +146,13 @@ def test_status_asks_a_cloud_less_often_and_ends_in_time(
         record=SimpleNamespace(target=target),
         state=JobState.RUNNING,
         status=lambda: looks.append(clock[0]),
-        to_dict=lambda details: {"state": "running", "details": details},
+        to_dict=lambda details: {"state": "running", "details": details, "findings": []},
     )
-    monkeypatch.setattr(api, "run", lambda _: run)
+    monkeypatch.setattr(api, "run", lambda _, on_outdated: run)
     monkeypatch.setattr(tools, "monotonic", lambda: clock[0])
     patience = Patience(clock, gone_after)
     shown = tools.call(session, "status", {"run": "r", "wait": 25}, patience)
-    assert shown == {"state": "running", "details": True}
+    assert shown == {"state": "running", "details": True, "findings": []}
     assert patience.waits[0] == pause
     assert clock[0] == pytest.approx(25 if gone_after > 25 else 15 if pause < 1 else 20, abs=pause)
     assert len(looks) == len(patience.waits) - (gone_after < 25)

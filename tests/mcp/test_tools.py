@@ -13,12 +13,23 @@ import msgspec
 import pytest
 
 from rsctl import api
-from rsctl.api import Budget, ExitCode, JobState, LogFilter, RsctlError
+from rsctl.api import (
+    Budget,
+    ExitCode,
+    JobState,
+    LogFilter,
+    RsctlError,
+    logs,
+    metrics,
+    reconcile,
+    run_handle,
+)
 from rsctl.findings import error, warning
 from rsctl.mcp import tools
 from rsctl.mcp.server import Handlers
 from rsctl.mcp.session import Session
 from rsctl.runs.stream.events import LogEvent
+from tests.api.recorded import add
 
 JOB = "name: tiny\nrun: {script: train.py, env: {A: '${NOWHERE}'}}\n"
 
@@ -274,7 +285,7 @@ def test_metrics_by_their_names(
 
     answers("run", SimpleNamespace(id="job-1", metrics=metrics, summary=lambda: {"a": 1, "b": 2}))
     found = tools.call(session, "metrics", {"run": "r", "names": names, "tail": 3}, Event())
-    assert found == {"run": "job-1", "metrics": expected, "events": ["event"]}
+    assert found == {"run": "job-1", "metrics": expected, "events": ["event"], "findings": []}
     assert list(found["metrics"]) == list(expected)
     assert asked == [(names, 3)]
 
@@ -346,13 +357,14 @@ def test_a_list_of_runs_in_some_states(
     session: Session, answers: Callable[[str, Any], list[Any]]
 ) -> None:
     calls = answers("runs", [SimpleNamespace(to_dict=lambda: {"run": "job-1"})])
-    assert tools.call(session, "list", {}, Event()) == {"runs": [{"run": "job-1"}]}
+    listed = {"runs": [{"run": "job-1"}], "findings": []}
+    assert tools.call(session, "list", {}, Event()) == listed
     given = {"limit": 3, "name": "train*", "states": ["failed", "running"]}
     tools.call(session, "list", given, Event())
     states = [JobState.FAILED, JobState.RUNNING]
-    assert calls == [
-        ((20,), {"name": None, "states": []}),
-        ((3,), {"name": "train*", "states": states}),
+    assert [(limit, named["name"], named["states"]) for (limit,), named in calls] == [
+        (20, None, []),
+        (3, "train*", states),
     ]
     known = ", ".join(state.value for state in JobState)
     assert refused(session, "list", states=["failed", "lost", "x"]) == usage(
@@ -402,13 +414,35 @@ def test_what_was_not_foreseen_is_an_answer(
     }
 
 
+def test_long_lines_of_a_failure_are_cut(
+    session: Session, answers: Callable[[str, Any], list[Any]]
+) -> None:
+    """A line of a log can have 256 KiB, such as an image in base64."""
+
+    def to_dict(**_: Any) -> dict[str, Any]:
+        return {
+            "run": "job-1",
+            "first_failure": {"replica": "worker-0", "lines": ["x" * 4001, "y"]},
+            "findings": [],
+        }
+
+    run = SimpleNamespace(to_dict=to_dict, state=JobState.FAILED, is_rehearsed=True)
+    answers("runs", [run])
+    answers("run", run)
+    failure = {"replica": "worker-0", "lines": ["x" * 4000, "y"]}
+    listed = tools.call(session, "list", {}, Event())["runs"]
+    for shown in (*listed, tools.call(session, "status", {"run": "job-1"}, Event())):
+        assert shown == {"run": "job-1", "first_failure": failure, "findings": []}
+
+
 def test_an_answer_is_json_and_its_text(
     session: Session, answers: Callable[[str, Any], list[Any]]
 ) -> None:
+    shown = {"runs": [{"run": "é\x1b"}], "findings": []}
     answers("runs", [SimpleNamespace(to_dict=lambda: {"run": "é\x1b"})])
     answer = call(session, "list", {"limit": 2})
     [block] = answer.content
-    assert (answer.is_error, answer.structured_content) == (False, {"runs": [{"run": "é\x1b"}]})
+    assert (answer.is_error, answer.structured_content) == (False, shown)
     assert msgspec.json.decode(block.text) == answer.structured_content
 
 
@@ -418,7 +452,10 @@ def test_an_agent_reads_no_text_that_people_do_not_see(
     hidden = "a\U000e0041\u200bb\xad"
     answers("runs", [SimpleNamespace(to_dict=lambda: {"run": hidden})])
     answer = call(session, "list", None)
-    assert answer.structured_content == {"runs": [{"run": "a\\U000e0041\\u200bb\\xad"}]}
+    assert answer.structured_content == {
+        "runs": [{"run": "a\\U000e0041\\u200bb\\xad"}],
+        "findings": [],
+    }
     assert msgspec.json.decode(answer.content[0].text) == answer.structured_content
     problem = RsctlError(ExitCode.USAGE, error("x", hidden))
     monkeypatch.setattr(api, "runs", lambda *_, **__: (_ for _ in ()).throw(problem))
@@ -467,3 +504,30 @@ def test_what_the_client_is_told_of_the_tools(
         "required": ["run"],
         "additionalProperties": False,
     }
+
+
+@pytest.mark.parametrize("tool", ["status", "logs", "metrics", "list"])
+def test_an_agent_learns_that_a_run_may_be_out_of_date(
+    session: Session, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    """Without credentials a run in a cloud would be `running` for ever."""
+
+    def refuse(_run: str) -> None:
+        raise RsctlError(ExitCode.ENVIRONMENT, error("credentials", "log in", "gcloud auth"))
+
+    target = SimpleNamespace(
+        reconcile=refuse,
+        release=lambda _: None,
+        collect=lambda _: None,
+        tail=lambda *_: {},
+        events=lambda *_: [],
+    )
+    for module in (reconcile, run_handle, logs, metrics):
+        monkeypatch.setattr(module, "get", lambda _: target)
+    add("job-1", target="vertex", url="vertex://p/r/1", plan={"pools": []})
+    given = {} if tool == "list" else {"run": "job-1"}
+    found = tools.call(session, tool, given, Event())
+    message = "job-1 may be out of date: log in"
+    assert msgspec.to_builtins(found)["findings"] == [
+        msgspec.to_builtins(warning("credentials", message, "gcloud auth"))
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rsctl import target_info
 from rsctl.findings import JobState, RsctlError
 from rsctl.runs.cost import cost_of, run_cost
 from rsctl.runs.folder import RunFolder
@@ -61,6 +62,14 @@ def test_a_run_costs_by_the_price_of_its_plan() -> None:
 def test_what_sagemaker_bills_counts() -> None:
     billed = [Fact("billable_seconds", "15 min", 900)]
     assert cost_of(record("sagemaker", billed, cost=COST)) == (5.0, None)
+
+
+def test_a_run_on_a_third_party_target_costs_if_the_target_has_a_billing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    info = target_info.TargetInfo(name="mine", title="mine", target="m:T", billing="m:billing")
+    monkeypatch.setattr(target_info, "target_info", lambda _: info)
+    assert cost_of(record("mine", cost=COST)) == (10.0, None)
 
 
 def test_a_job_submitted_elsewhere_costs_by_the_prices_of_now() -> None:

@@ -41,14 +41,19 @@ LOST = record("lost", "worker-0", 0, 5)
         ),
         ([LOST, record("ending", "worker-1", 1, 8.1), record("exit", "worker-1", 1, 9)], None),
         ([LOST, record("left", "worker-1", 1, 5.1)], None),
-        ([LOST, record("ending", "worker-1", 1, 4)], None),
+        (
+            # stopped, because of what others lost, while its process was ending
+            [record("ending", "worker-1", 1, 4), LOST],
+            "worker-1 reached the end of its script while worker-0 waited for it in an all-reduce",
+        ),
+        ([LOST, record("ending", "worker-1", 1, 5.1)], None),
         (
             [record("left", "worker-1", 1, 5), LOST],
             "worker-1 left the process group while worker-0 waited for it in an all-reduce",
         ),
         (
             [record("left", "worker-1", 1, 5), LOST, record("ending", "worker-1", 1, 5.2)],
-            "worker-1 ended with exit code 0 while worker-0 waited for it in an all-reduce",
+            "worker-1 reached the end of its script while worker-0 waited for it in an all-reduce",
         ),
         (
             [record("exit", "worker-0", 1, 4), LOST],

@@ -83,6 +83,32 @@ def test_workers_take_a_share_where_reducers_are_few(pool: Pool, reducers: int) 
     assert results == [(True, reducers + 4, expected)] * 4
 
 
+def test_the_reducer_of_a_worker_is_named_by_its_rank(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the worker's that has stopped, or another one that passes this on."""
+    own: list[Reducer] = []
+
+    def make(*given: Any, **options: Any) -> Reducer:
+        own.append(Reducer(*given, **options))
+        return own[-1]
+
+    monkeypatch.setattr("rsctl.transport.client.Reducer", make)
+    connected = threading.Barrier(2)
+
+    def work(transport: Transport, rank: int) -> str:
+        connected.wait(30)
+        if rank == 0:
+            own[0].close()
+        with pytest.raises(TransportError) as failed:
+            transport.all_reduce(bytearray(400)).wait(30)
+        return failed.value.message.partition(" (127.0.0.1:")[0]
+
+    exchange = TextExchange(2)
+    found = pool.run(2, work, exchange=exchange.of, bind="127.0.0.1")
+    assert set(found) <= {f"the reducer of rank {rank}" for rank in range(2)}
+
+
 def test_several_flows_to_one_reducer(pool: Pool) -> None:
     pool.start(1)
 

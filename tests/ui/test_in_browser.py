@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
+from rsctl.runs.store import Store
 from rsctl.ui.server import Served, serve
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, at
 from tests.kit.browser import needs_browser
 from tests.kit.live_browser import Tab, browser
 from tests.results.report.conftest import Make
@@ -96,6 +98,29 @@ def test_a_page_says_why_it_is_not_connected(make_run: Make, tmp_path: Path) -> 
             made.store.forget(made.run)
             tab.value("isEnded = false; connect()")
             tab.until(f"{live} === 'no longer exists'")
+
+
+def test_the_bench_of_a_run_is_within_its_row_and_a_search_may_find_nothing(
+    make_run: Make, served: Served, tmp_path: Path
+) -> None:
+    cell = {"run.args.learning_rate": 0.00001, "run.args.batch_size": 128}
+    bench = BenchRecord(
+        bench="sweep-bench-aaaaaa", name="sweep", target="process", definition="d",
+        created=at(0), cells=[cell], state=JobState.RUNNING,
+    )  # fmt: skip
+    Benches(Store()).claim(bench)
+    make_run("sweep-aaaaaa").succeed(9)
+    Benches(Store()).begin(bench.bench, Trial(cell=0, repetition=0, run="sweep-aaaaaa"))
+    link = "document.querySelector('.name small a')"
+    with browser(tmp_path / "profile") as tab:
+        tab.look(1200)
+        log_in(tab, served)
+        tab.until(f"{link} !== null")
+        box = "getBoundingClientRect()"
+        assert tab.value(f"{link}.{box}.right <= {link}.parentElement.{box}.right")
+        assert tab.value(f"{link}.{box}.bottom <= {link}.parentElement.{box}.bottom")
+        tab.open(f"{served.address}run/sweep-aaaaaa?text=nothing")
+        tab.until("document.getElementById('log')?.dataset.empty === 'No line matches.'")
 
 
 def test_64_replicas_and_a_comparison(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from html import unescape
 
 import pytest
 
+from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
@@ -103,6 +105,18 @@ def test_each_state_is_under_one_of_the_links() -> None:
         ("succeeded", "1"),
         ("cancelled", "1"),
     ]
+
+
+def test_a_bench_that_no_process_runs_is_incomplete_and_has_no_time() -> None:
+    """A process that holds the lock of a bench runs it."""
+    store = stored([JobState.RUNNING])
+    row = r'class="state \w+">(\w+)<.*?<span class="time"><b>([\d:]*)</b>'
+    assert re.findall(row, str(bench_list(store, Query()))) == [("incomplete", "")]
+    lock = BenchFolder("bench-000").lock()
+    assert lock is not None
+    [(state, time)] = re.findall(row, str(bench_list(store, Query())))
+    os.close(lock)
+    assert (state, bool(time)) == ("running", True)
 
 
 def test_an_empty_list_says_how_one_begins() -> None:

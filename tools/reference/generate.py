@@ -9,6 +9,7 @@ python tools/reference/generate.py --check    ends with 1 and names those that a
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,15 +27,27 @@ import variables
 from separate_commands import separate_commands
 
 from rsctl.api.bisect import Bisected, Probe
+from rsctl.api.debug import RunInspection
 from rsctl.api.drill_checkpoint import CheckpointFiles
 from rsctl.api.drill_curve import Curve
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.api.prune.items import Item
+from rsctl.bench.calibrate import MetricNoise
+from rsctl.bench.checks import MetricCheck, PartCheck
+from rsctl.bench.compare import Compared, Comparison, Side, SideAbout
+from rsctl.bench.differences import Difference
+from rsctl.bench.gate import Gate
 from rsctl.bench.history_series import CommitPoint, FoundStep, HistorySeries
+from rsctl.bench.records import Against
 from rsctl.bench.step_parts import Moved
 from rsctl.bench.summary import CellStatistic, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
+from rsctl.estimate.advice.communication import Communication
+from rsctl.estimate.advice.options import Option
+from rsctl.estimate.advice.recommendation import Recommendation
+from rsctl.estimate.catalog.prices import Price
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
+from rsctl.estimate.costs.offers import Offer
 from rsctl.findings import ExitCode, Finding
 from rsctl.job.key_paths import job_keys
 from rsctl.job.tracking import PlannedTracker, TrackingPlan
@@ -44,7 +57,9 @@ from rsctl.runs.cost import RunCost
 from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.goodput_records import Goodput, GoodputPart
 from rsctl.runs.records import Replica
+from rsctl.runs.stragglers import Straggler
 from rsctl.runs.stream import events
+from rsctl.runs.stream.gradients import Gradients
 from rsctl.runs.waiting import Waiting
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from rsctl.targets.doctor import Check
@@ -131,24 +146,32 @@ def _about(field: Field) -> str:
 DOCUMENTS = (
     ("validate", "`{findings}`: a list of findings."),
     ("plan", "`Plan`, below; `cells` too where the job has a `matrix`."),
+    ("advise", "`target`, `workers`, `recommendation`, `options` (a list of Option), `hints`, "
+     "`pool_sizes`, `changed_results`, and the input: `profile`, `calibration`, `assumptions`; "
+     "`{key, values, advice}` with `--sweep`, `{calibrations}` with `--calibrate`; a Communication "
+     "for a job whose step cannot be predicted."),
+    ("catalog", "`{machines}`: a list of Offer; of `catalog prices`, `{prices}`: the tables by "
+     "target."),
     ("build-image", "the image's `tag` and `digest` and what was done, with `findings`."),
-    ("submit, logs, metrics -f", "NDJSON: one event a line, see below; submit ends with `result`."),
-    ("list", "`{runs}`: runs, the newest first; with `-v` each has `disk`, in bytes."),
+    ("submit, watch, logs, metrics -f", "NDJSON: one event a line, see below; submit and watch end "
+     "with `result`."),
+    ("list", "`{runs}`: runs, the newest first, each as of cancel; with `-v` also `disk` in "
+     "bytes."),
     ("forget", "the `run` and the folders with outputs and checkpoints that are `kept`."),
-    ("prune", "`{dry_run, bytes, removed, kept}`: `removed` is a list of Item, `kept` what is old "
-     "enough but stays, with `name` and `reason` each."),
+    ("prune", "`{dry_run, bytes, database_bytes, removed, kept}`: `removed` is a list of Item, "
+     "`kept` what is old enough but stays, with `name` and `reason` each."),
     ("get", "`{run, directory, files, findings}`: `files` is a list of FetchedFile, with "
      "files that existed too."),
     ("open", "`{run, pages}`: addresses by `console`, `tensorboard`, `logs`; folders of a run on "
      "this machine."),
     ("status, cancel", "one run: `run`, `name`, `target`, `url`, `state`, `created`, `reason`, "
-     "`exit_code`, `attempt`, `started`, `ended`, `first_failure`, `attempts`, `replicas`, "
-     "`settings` (the values of --set), `facts` (known to this target only), "
-     "`metrics` (last values), `rehearsed`, `results`, `cost` (a RunCost, null where "
-     "nothing is billed); status has `spec` (the job file as written, "
+     "`exit_code`, `attempt`, `started`, `ended`, `first_failure`, `attempts`, `placements`, "
+     "`replicas`, `settings` (the values of --set), `facts` (known to this target only), "
+     "`metrics` (last values), `rehearsed`, `results`, `restarts_in_place`, `cost` (a "
+     "RunCost, null where nothing is billed); status has `spec` (the job file as written, "
      "without secrets; null if there was none), `gradients`, `waiting` (why the run has no "
-     "machines yet: a Waiting, null if it does not wait) and `goodput` (a Goodput, whose "
-     "`parts` are by cause) too."),
+     "machines yet: a Waiting, null if it does not wait), `slowest_rank`, `findings` and `goodput` "
+     "(a Goodput, whose `parts` are by cause) too. With --watch, NDJSON: one a line."),
     ("metrics", "NDJSON: one `metric` event a line; those of the nodes (`node.`, `cloud.`) with "
      "`--nodes` or by `--name` only, as in the text."),
     ("export --format json", "by table (`runs`, `samples`, `metrics`, `telemetry`) its `columns` "
@@ -166,7 +189,11 @@ DOCUMENTS = (
     ("bench status, bench cancel", "one bench: `bench`, `name`, `target`, `state`, `driven` "
      "(whether a process runs it), `created`, `ended`, `exit_code`, `repeat`, `images` (references "
      "by tag), `trials`: `cell`, `repetition`, `attempt`, `run`, `state`, `exit_code`, `reason` "
-     "each; status has `cells` too, a list of CellSummary."),
+     "each; status has `cells` too, a list of CellSummary, and with --watch is NDJSON."),
+    ("compare", "Comparison, below."),
+    ("gate", "Gate, below: its `verdict` is pass, regressed, inconclusive or no-data, and its "
+     "`exit_code` that of the command."),
+    ("gate calibrate", "`{bench, metrics}`: `metrics` is a list of MetricNoise."),
     ("history", "`{history, commits, series}`: `series` is a list of HistorySeries."),
     ("history add", "`history`, `commit`, `bench`, and the number of `cells`."),
     ("history bisect", "Bisected, below; `first_bad` is null if skipped commits hide it."),
@@ -176,6 +203,12 @@ DOCUMENTS = (
      "lists of Moved."),
     ("rerun --dry-run", "`{plan, findings}`: a Plan, and what is not as it was; without --dry-run "
      "the events of submit."),
+    ("profile", "`{run, profiles}`: `rank`, `replica`, `file`, `samples` of each rank, and the "
+     "parts of its samples in `communication` and in the functions of `top`."),
+    ("debug", "RunInspection, below: its `verdict` has `kind`, `message`, the `guilty` ranks, "
+     "their `replicas`, the ranks in `waiting`, and `lines`."),
+    ("emulate", "`cloud`, `url`, `runner`, `folder`, the project and region, and `environment`: "
+     "the variables by which clients find the emulator."),
     ("doctor", "`{checks}`: a list of checks."),
 )  # fmt: skip
 EVENTS = (
@@ -186,7 +219,9 @@ PARTS = (
     RunCost, Goodput, GoodputPart, Waiting, TrackingPlan,
     PlannedTracker, Check, FaultResult, CheckpointFiles, Curve, CellSummary, CellStatistic, Item,
     FetchedFile, HistorySeries,
-    CommitPoint, FoundStep, Bisected, Probe, Moved,
+    CommitPoint, FoundStep, Bisected, Probe, Moved, Comparison, SideAbout, Difference, Compared,
+    Side, Gate, MetricCheck, PartCheck, Against, MetricNoise, Recommendation, Option,
+    Communication, Offer, Price, RunInspection, Straggler, Gradients,
 )  # fmt: skip
 
 
@@ -197,6 +232,8 @@ def json_output() -> str:
         "With `-o json` standard output has only JSON. Times are RFC 3339 in UTC.\n",
         "JSON has no numbers that are not finite. Each number of this page can therefore be the",
         'text `"nan"`, `"inf"` or `"-inf"`, as for a loss that diverged. `null` means no value.\n',
+        "An error that ends a command is on standard output too: `{findings}`, or in NDJSON a",
+        "`finding` event. A mistake in the command line itself is on standard error only.\n",
         "| command | prints |",
         "|---|---|",
         *(f"| {names} | {text} |" for names, text in DOCUMENTS),
@@ -214,7 +251,11 @@ def json_output() -> str:
 def _struct(struct: type[msgspec.Struct], title: str) -> Iterator[str]:
     about = " ".join(str(struct.__doc__).split())
     yield f"### {title}\n\n{about}\n\n| field | type |\n|---|---|"
-    for name, hint in get_type_hints(struct).items():
+    hints = get_type_hints(struct)
+    if struct is events.FindingEvent:
+        del hints["finding"]  # its fields stand beside the others
+        hints |= get_type_hints(Finding)
+    for name, hint in hints.items():
         if not name.startswith("_"):
             yield f"| `{name}` | {_type(hint)} |"
     yield ""
@@ -222,11 +263,8 @@ def _struct(struct: type[msgspec.Struct], title: str) -> Iterator[str]:
 
 def _type(hint: Any) -> str:
     text = hint.__name__ if isinstance(hint, type) and not hasattr(hint, "__args__") else str(hint)
-    for old, new in (("typing.", ""), ("rsctl.findings.", ""), ("rsctl.runs.stream.events.", ""),
-                     ("rsctl.targets.base.", ""), ("rsctl.estimate.costs.billing.", ""),
-                     ("rsctl.bench.summary.", ""),
-                     ("NoneType", "None"), ("|", "or")):  # fmt: skip
-        text = text.replace(old, new)
+    text = re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)  # the names of modules
+    text = text.replace("NoneType", "None").replace("|", "or")
     return f"`{text}`"
 
 

@@ -36,6 +36,7 @@ class SpoolTarget(ManagedTarget):
         env = {
             **{given.variable: str(given.location) for given in inputs_of(job, INFO.name)},
             "RSCTL_RUN": run,
+            "RSCTL_TARGET": INFO.name,
             "RSCTL_CLUSTER": json.dumps(_CLUSTER),  # from this rsctl-launch knows its node
             "RSCTL_OUTPUT_DIR": str(job.outputs or run_directory(run) / "outputs"),
             **({"RSCTL_CHECKPOINT_DIR": str(job.checkpoints)} if job.checkpoints else {}),

@@ -22,7 +22,7 @@ _SIGNS = {
 }
 _NOT_IN_MARKERS = re.compile(r"[^A-Za-z0-9_.-]|(?<=-)-")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@!&])")
-_REFERENCE = re.compile(r"[@#]|://|www\.|\bGH-\d", re.IGNORECASE)
+_REFERENCE = re.compile(r"[@#$]|:[a-z+-][\w+-]*:|://|www\.|\bGH-\d", re.IGNORECASE)
 _MOST_DIFFERENCES = 50
 _LONGEST_TEXT = 300
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -143,8 +143,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _safe(text: str) -> str:
     """Text of unknown origin: no markup, no link, no mention, no new line.
 
-    GitHub finds mentions, issues and addresses in the rendered text, where a backslash before them
-    no longer exists, but not in code.
+    GitHub finds mentions, issues, addresses, formulas (`$x$`) and emoji (`:x:`) also behind a
+    backslash, but not in code.
     """
     text = sanitize_document(text)
     text = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + _CUT

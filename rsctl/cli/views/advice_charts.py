@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from rsctl.api import Advice, SweptAdvice
-from rsctl.cli.views.plot import TICK, line_style, new_figure, round_limits
+from rsctl.cli.views.plot import TICK, add_line, new_figure, round_limits
 from rsctl.estimate.advice.options import pools_by_machine
 from rsctl.results.report.charts import ChartLine, LineChart
 
@@ -59,9 +59,7 @@ def plot_lines(chart: LineChart) -> None:
     figure.set_x_limits(*round_limits(min(xs), max(xs), figure.width // TICK))
     figure.set_y_limits(*round_limits(0.0, max(ys), _HEIGHT))
     for index, line in enumerate(lines):
-        style = line_style(index, len(lines), figure.with_colors)
-        x, y = zip(*line.points, strict=True)
-        figure.plot(x, y, label=line.label, **style)
+        add_line(figure, line, index, len(lines))
     typer.echo(f"\n{chart.title}\n{figure.show(legend=len(lines) > 1)}")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from time import monotonic
+from typing import Any
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -25,10 +25,10 @@ from rsctl.api import (
     format_cell,
 )
 from rsctl.cli.bench_common import format_statistic
-from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.cli.views.bench_plain import PlainBenchView
-from rsctl.findings import Finding, JobState
+from rsctl.cli.views.status_lines import StatusLines
+from rsctl.findings import Finding, JobState, counted
 from rsctl.runs.stream.events import Event, now, seconds_between
 from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.runs.stream.metrics import MetricSpec
@@ -37,6 +37,7 @@ from rsctl.runs.stream.sanitize import sanitize
 _REDRAW_SECONDS = 0.25
 _MAX_METRICS = 3
 _MAX_ROWS = 40
+_ANY = 1000  # columns: wider than any terminal
 _STYLES = {"succeeded": "green", "failed": "red", "expired": "red", "cancelled": "yellow"}
 
 
@@ -53,9 +54,7 @@ class LiveBenchView(PlainBenchView):
         self._running: dict[str, tuple[Trial, MetricFeed]] = {}
         self._spent: dict[int, float] = {}
         self._times: dict[int, float] = {}
-        color = in_color(sys.stdout)
-        self._console = Console(highlight=False, markup=False, emoji=False, no_color=not color)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live = StatusLines(sys.stdout, auto_refresh=False)
 
     def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """Show the bench with the results of earlier calls."""
@@ -111,7 +110,7 @@ class LiveBenchView(PlainBenchView):
 
     def print_message(self, line: str) -> None:
         """Print the message above the table."""
-        self._console.print(Text.from_ansi(sanitize(line)), soft_wrap=True)
+        self._live.console.print(Text.from_ansi(sanitize(line)), soft_wrap=True)
 
     def print_important(self, line: str) -> None:
         """Print the message above the table."""
@@ -126,19 +125,21 @@ class LiveBenchView(PlainBenchView):
             self._times[cell] = self._times.get(cell, 0.0) + took
 
     def _table(self, bench: Bench) -> Group:
+        console, shown = self._live.console, self._rows(bench)
         names = list(self._specs)[:_MAX_METRICS]
-        grid = Table(box=None, pad_edge=False, header_style="dim")
-        for title in ("CELL", "RUNS", "TIME", *map(str.upper, names), "USD"):
-            grid.add_column(title, no_wrap=True, overflow="ellipsis")
-        shown = self._rows(bench)
-        for index in shown:
-            grid.add_row(*self._row(bench, index, names))
+        rows = [self._row(bench, index, names) for index in shown]
+        for count in range(len(names), -1, -1):
+            grid = _grid(names[:count], [[*row[: 3 + count], row[-1]] for row in rows])
+            width = console.measure(grid, options=console.options.update(width=_ANY)).maximum
+            if width <= console.width:
+                break
+        grid.width = min(width, console.width)
         hidden = len(bench.cells) - len(shown)
         head = Text.assemble(
             (bench.id, "bold"),
             f"  {bench.done} of {bench.total} runs  {len(self._running)} in progress  ",
             format_duration(monotonic() - self._started),
-            f"  and {hidden} more cells" if hidden else "",
+            f"  and {counted(hidden, 'more cell')}" if hidden else "",
             no_wrap=True,
             overflow="ellipsis",
         )
@@ -146,7 +147,7 @@ class LiveBenchView(PlainBenchView):
 
     def _rows(self, bench: Bench) -> list[int]:
         """All cells; if the terminal is too small, only the active ones."""
-        room = max(3, min(_MAX_ROWS, self._console.height - 3))
+        room = max(3, min(_MAX_ROWS, self._live.console.height - 3))
         busy = {trial.cell for trial, _ in self._running.values()}
         order = sorted(range(len(bench.cells)), key=lambda cell: cell not in busy)
         return sorted(order[:room])
@@ -158,7 +159,7 @@ class LiveBenchView(PlainBenchView):
             runs.append(f" {count} {state}", _STYLES.get(state, "cyan"))
         spent = self._spent_so_far(cell)
         return [
-            Text(format_cell(bench.cells[cell])),
+            Text(format_cell(_short_keys(bench.cells[cell]))),
             runs,
             Text(format_duration(self._time_so_far(cell))),
             *(Text(self._metric(cell, name)) for name in names),
@@ -188,6 +189,23 @@ class LiveBenchView(PlainBenchView):
         if cell not in self._spent and not costs:
             return None
         return self._spent.get(cell, 0.0) + sum(costs)
+
+
+def _grid(names: list[str], rows: list[list[Text]]) -> Table:
+    """The rows of cells with these metrics; in a narrow terminal the cells' names are cut."""
+    grid = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("CELL", "RUNS", "TIME", *map(str.upper, names), "USD"):
+        ratio = 1 if title == "CELL" else None
+        grid.add_column(title, no_wrap=True, overflow="ellipsis", ratio=ratio)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _short_keys(cell: dict[str, Any]) -> dict[str, Any]:
+    """A cell without the beginnings of its keys: `lr` for `run.args.lr`; whole if two are equal."""
+    short = {key.rpartition(".")[2]: value for key, value in cell.items()}
+    return short if len(short) == len(cell) else cell
 
 
 def _as_runs(metrics: Mapping[str, CellStatistic]) -> list[Mapping[str, Sample]]:

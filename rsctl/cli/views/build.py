@@ -90,5 +90,6 @@ def _format_step(step: BuildStep) -> str | None:
         return None
     took = format_seconds(step.seconds)
     if step.failed:
-        return styled(f"failed after {took}", fg="red")
+        how = styled(f"failed after {took}", fg="red")
+        return how if step.number else f"{text} {how}"
     return f"done in {took}" if step.number else f"{text} (done in {took})"

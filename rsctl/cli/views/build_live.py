@@ -4,42 +4,34 @@ from __future__ import annotations
 
 import sys
 from time import monotonic
+from typing import Any
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from rsctl.api import BuildEvent, BuildOutput, BuildStep
-from rsctl.cli.output import in_color
 from rsctl.cli.views.build_text import format_build_finding, format_seconds, is_notable
+from rsctl.cli.views.status_lines import StatusLines, spinner
 from rsctl.findings import Finding
 from rsctl.runs.stream.formatting import format_duration
 from rsctl.runs.stream.sanitize import sanitize, sanitize_line
 
 _REDRAWS_A_SECOND = 10
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_ONE_LINE: Any = {"no_wrap": True, "overflow": "ellipsis"}
 
 
 class LiveBuildView:
     """The view for a terminal. `finish` removes the steps in progress."""
 
     def __init__(self) -> None:
-        self._console = Console(
-            stderr=True,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            no_color=not in_color(sys.stderr),
-        )
         self._running: dict[tuple[int, str], float] = {}
         self._total = 0
         self._line = ""
-        self._live = Live(
-            console=self._console,
+        self._live = StatusLines(
+            sys.stderr,
             get_renderable=self._status,
             refresh_per_second=_REDRAWS_A_SECOND,
-            transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -48,7 +40,7 @@ class LiveBuildView:
     def show(self, event: BuildEvent) -> None:
         """Print the finished steps and record the steps in progress."""
         if isinstance(event, Finding):
-            self._console.print(
+            self._live.console.print(
                 Text.from_ansi(sanitize(format_build_finding(event))), soft_wrap=True
             )
         elif isinstance(event, BuildOutput):
@@ -62,29 +54,29 @@ class LiveBuildView:
 
     def finish(self) -> None:
         """Remove the steps in progress."""
-        self._running = {}
+        self._running, self._line = {}, ""
         self._live.stop()
 
     def _end(self, step: BuildStep) -> None:
         self._running.pop((step.number, step.instruction), None)
+        self._line = ""
         self._total = step.total or self._total
         if step.number or is_notable(step):
-            self._console.print(_ended(step))
+            self._live.console.print(_ended(step))
 
     def _status(self) -> Group | Text:
         running = dict(self._running)
         if not running:
-            return Text("")
+            return Text(f"{spinner(monotonic())} {self._line}" if self._line else "", **_ONE_LINE)
         (number, instruction), started = list(running.items())[-1]
         elapsed = monotonic() - started
-        spinner = _SPINNER[int(elapsed * 10) % len(_SPINNER)]
         number_of = f"{number:>{len(str(self._total))}}/{self._total} " if number else ""
         head = _row(
-            Text(f"{spinner} {number_of}", "bold cyan"),
+            Text(f"{spinner(elapsed)} {number_of}", "bold cyan"),
             Text(sanitize_line(instruction)),
             Text(format_duration(elapsed)),
         )
-        line = Text(f"  {self._line}", "dim", no_wrap=True, overflow="ellipsis")
+        line = Text(f"  {self._line}", "dim", **_ONE_LINE)
         return Group(head, line)
 
 

@@ -14,6 +14,7 @@ import typer
 
 from rsctl.api import replica_order
 from rsctl.cli.output import in_color
+from rsctl.results.report.charts import ChartLine, band
 from rsctl.runs.stream.events import MetricEvent, seconds_between
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.metrics import MetricSpec
@@ -22,7 +23,7 @@ from rsctl.runs.stream.sanitize import sanitize_line
 _HEIGHT = 12
 _MARGIN = 24  # columns that the labels of the axes take
 TICK = 10  # columns between two ticks of the x axis; on the y axis each row has one
-_DOTS = 2  # columns of dots in a character
+_DOTS, _DOTS_BELOW = 2, 4  # columns and rows of dots in a character
 _ROUNDING = 1e-9  # of an axis: less than that is an error of the arithmetic
 _MOST_VALUES = 8
 _DIGITS = 4  # that every number has
@@ -83,7 +84,9 @@ def _describe(events: list[MetricEvent]) -> str:
 
 
 def _draw(events: list[MetricEvent], unit: str | None) -> str:
-    """A line for each replica; over steps if all values have one."""
+    """A line for each replica, or the highest, median and lowest of many; over steps if all values
+    have one.
+    """
     by_step = all(event.step is not None for event in events)
     start = min(event.time for event in events)
     lines: dict[str, list[Point]] = {}
@@ -98,13 +101,31 @@ def _draw(events: list[MetricEvent], unit: str | None) -> str:
     figure.set_x_limits(low, high)
     figure.set_y_limits(*round_limits(min(values), max(values), _HEIGHT))
 
-    replicas = sorted(lines, key=replica_order)
-    for index, replica in enumerate(replicas):
-        x, y = zip(*thinned(lines[replica], low, high, figure.width * _DOTS), strict=True)
-        style = line_style(index, len(replicas), figure.with_colors)
-        figure.plot(x, y, label=sanitize_line(replica), **style)
-    chart = str(figure.show(legend=len(replicas) > 1))
+    drawn = [ChartLine(name, lines[name]) for name in sorted(lines, key=replica_order)]
+    if len(drawn) > len(COLORS):
+        rows = band(drawn, figure.width)
+        drawn = [
+            ChartLine(f"{kind} of {len(lines)} replicas", [(row[0], row[column]) for row in rows])
+            for kind, column in (("highest", 3), ("median", 2), ("lowest", 1))
+        ]
+    for index, line in enumerate(drawn):
+        add_line(figure, line, index, len(drawn))
+    chart = str(figure.show(legend=len(drawn) > 1))
     return f"{chart if unit else chart.replace('()', '  ', 1)}\n"
+
+
+def add_line(figure: Any, line: ChartLine, index: int, count: int) -> None:
+    """Draw one of several lines within the limits of a figure.
+
+    plotille leaves out points at the upper ends of its axes: they move to the last dot before them.
+    """
+    (left, right), (low, high) = figure.x_limits(), figure.y_limits()
+    columns, rows = _DOTS * figure.width, _DOTS_BELOW * figure.height
+    end, top = right - (right - left) / columns, high - (high - low) / rows
+    points = thinned(line.points, left, right, columns)
+    xs, ys = [min(x, end) for x, _ in points], [min(y, top) for _, y in points]
+    style = line_style(index, count, figure.with_colors)
+    figure.plot(xs, ys, label=sanitize_line(line.label), **style)
 
 
 def line_style(index: int, count: int, with_colors: bool) -> dict[str, str]:

@@ -6,8 +6,7 @@ import sys
 from itertools import groupby
 from time import monotonic
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.text import Text
 
 from rsctl.api import Run, Work
@@ -15,6 +14,7 @@ from rsctl.api.logs import progress_bar
 from rsctl.api.reconcile import read_waiting
 from rsctl.cli.output import in_color
 from rsctl.cli.views.run_text import format_event, summary_lines
+from rsctl.cli.views.status_lines import StatusLines, spinner
 from rsctl.findings import JobState
 from rsctl.runs.stream.events import Event, LogEvent, ResultEvent, StateEvent, now, seconds_between
 from rsctl.runs.stream.formatting import LineFormat, format_duration, format_number, sparkline
@@ -31,7 +31,6 @@ _MORE = "  and {} more"
 _MAX_NAMES = 3
 _BEFORE_RUNNING = (JobState.QUEUED, JobState.STARTING)
 _STYLES = {JobState.RUNNING: "green", JobState.CANCELLING: "yellow"}
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveView:
@@ -53,10 +52,8 @@ class LiveView:
         self._drawn = 0.0
         self._wait: Waiting | None = None
         self._waiting_read = 0.0
-        color = in_color(sys.stdout)
-        self._console = Console(highlight=False, markup=False, emoji=False, no_color=not color)
-        self._format = LineFormat(color, replicas, shows_bars=False)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._format = LineFormat(in_color(sys.stdout), replicas, shows_bars=False)
+        self._live = StatusLines(sys.stdout, auto_refresh=False)
         self._live.start()
 
     def show(self, events: list[Event], tally: Tally) -> None:
@@ -92,7 +89,7 @@ class LiveView:
 
     def _print(self, text: str) -> None:
         if text:
-            self._console.print(Text.from_ansi(text), soft_wrap=True)
+            self._live.console.print(Text.from_ansi(text), soft_wrap=True)
 
     def _note(self, event: StateEvent) -> None:
         if event.replica is None:
@@ -103,16 +100,16 @@ class LiveView:
 
     def _status(self, tally: Tally) -> Group:
         elapsed = monotonic() - self._started
-        spinner = _SPINNER[int(elapsed * 10) % len(_SPINNER)]
         style = _STYLES.get(self._state, "cyan")
         head = Text.assemble(
-            (f"{spinner} {self._state.value}", f"bold {style}"),
-            f"  {self._run}  {format_duration(elapsed)}  ",
+            (f"{spinner(elapsed)} {self._state.value}", f"bold {style}"),
+            f"  {format_duration(elapsed)}  ",
             (format_states(self._states), "dim"),
+            f"  {self._run}",
             no_wrap=True,
             overflow="ellipsis",
         )
-        metrics = _metrics_lines(tally, self._console.width)
+        metrics = _metrics_lines(tally, self._live.console.width)
         progress = _line("  ".join(filter(None, (self._progress.format(), self._time_limit()))))
         machines = _line(self._machines.format(), "dim")
         waiting = _line(self._waiting(), "dim")

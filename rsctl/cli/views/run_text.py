@@ -29,6 +29,7 @@ from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _MAX_METRICS = 8
+_LONGEST = 2000
 _STATE_COLORS: dict[str, str] = {
     JobState.SUCCEEDED: "green",
     JobState.FAILED: "red",
@@ -143,7 +144,7 @@ def failure_block(run: RunRecord) -> list[str]:
     if failure is None:
         return []
     lines = [_failure_headline(failure, run)]
-    lines += [f"  {sanitize_line(line)}" for line in failure.lines]
+    lines += [f"  {_shortened(sanitize_line(line))}" for line in failure.lines]
     for cause in failure.causes:
         lines.append(f"{styled('cause', fg='yellow', bold=True)}: {sanitize_line(cause.message)}")
         if cause.remedy:
@@ -151,6 +152,11 @@ def failure_block(run: RunRecord) -> list[str]:
     if victims := run.victims_text:
         lines.append(f"as a result, these failed: {victims}")
     return lines
+
+
+def _shortened(line: str) -> str:
+    """A line of a terminal; a log has lines of 256 KiB, such as an image in base64."""
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} … ({len(line):,} characters)"
 
 
 def _failure_headline(failure: Failure, run: RunRecord) -> str:

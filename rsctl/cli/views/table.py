@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import typer
 
+from rsctl.cli.show import text_width
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _GAP = 2
@@ -30,7 +31,7 @@ def write_table(
     """
     rows = [[sanitize_text(cell) for cell in row] for row in rows]
     columns = [c for c in zip(*rows, strict=True) if any(cell for cell in c[1:])] or []
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(map(text_width, column)) for column in columns]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     starts = list(_starts(widths, room))
     for nth, row in enumerate(zip(*columns, strict=True)):
@@ -41,7 +42,8 @@ def write_table(
                 line, used = "", 0
             line += " " * (start - used)
             used = start + width
-            padded = cell.rjust(width) if column[0] in right else cell.ljust(width)
+            blank = " " * (width - text_width(cell))
+            padded = blank + cell if column[0] in right else cell + blank
             if room is not None and used > room:
                 padded = _wrapped(cell, start, room)
             paints = nth and column[0] in paint

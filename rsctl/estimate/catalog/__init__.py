@@ -173,7 +173,8 @@ def read_file(reference: str, kind: type[T]) -> T:
     import yaml
 
     module, _, name = reference.partition(":")
-    return msgspec.convert(yaml.safe_load((files(module) / name).read_text("utf-8")), kind)
+    data = yaml.safe_load((files(module) / name).read_text("utf-8"))
+    return msgspec.convert(msgspec.to_builtins(data), kind)  # YAML has a type for dates
 
 
 @lru_cache

@@ -13,7 +13,8 @@ from rsctl.estimate.catalog import read_data
 from rsctl.findings import Finding, warning
 from rsctl.job.job import Job
 
-_HUB = re.compile(r"(?:docker\.io/)?(?:library/)?")
+_HUB = re.compile(r"(?:(?:docker\.io|mirror\.gcr\.io|public\.ecr\.aws/docker)/)?(?:library/)?")
+"""Docker Hub, and its mirrors by Google and AWS."""
 
 
 class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

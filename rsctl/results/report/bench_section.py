@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rsctl.bench.samples import quantile
-from rsctl.bench.summary import counts, done, format_cell, format_trial
+from rsctl.bench.summary import counts, done, format_cell, format_trial, state_text
 from rsctl.findings import JobState, counted
 from rsctl.results.report.bench_charts import (
     BenchData,
@@ -63,7 +63,7 @@ def _cards(data: BenchData, names: Sequence[str]) -> Child:
     """The state, the cost if runs are billed, and of each metric with a goal the best cell."""
     bench = data.bench
     cards = [
-        card("state", state_mark(bench.state.value), None),
+        card("state", state_mark(state_text(bench)), None),
         card(
             "runs",
             f"{done(bench)} of {len(bench.cells) * bench.repeat}",

@@ -92,7 +92,7 @@ def _rows_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Chil
 
 
 def _lacks_data(metric: Compared) -> bool:
-    return metric.sides[0].value is None or metric.sides[-1].value is None
+    return not (metric.sides[0].n and metric.sides[-1].n)
 
 
 def _row(metric: Compared, columns: Sequence[int]) -> list[str]:

@@ -122,11 +122,11 @@ def straggler_charts(data: RunData) -> Iterator[Chart]:
 
 def _delays(title: str, axis: str, delays: Mapping[str, float], note: str = "") -> BarChart:
     """A bar for each; of many, the longest."""
-    bars = [Bar(name, value) for name, value in delays.items()]
-    if len(bars) > DELAYS:
-        bars = sorted(bars, key=lambda bar: -(bar.value or 0.0))[:DELAYS]
+    shown = list(delays.items())
+    if len(shown) > DELAYS:
+        shown = sorted(shown, key=lambda delay: -delay[1])[:DELAYS]
         note = f"The {DELAYS} longest of {len(delays)}. {note}".strip()
-    return BarChart(title, axis, bars, note)
+    return BarChart(title, axis, [Bar(*delay) for delay in shown], note)
 
 
 def _behind(data: RunData) -> dict[str, float]:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Markup, element, items, join, paragraph, preformatted, section
+from rsctl.results.report.page import left_out
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import Failure
 
 FAILURE_LINES = 40
+FINDINGS = 50
 
 
 def failure_part(run: RunRecord) -> Markup | None:
@@ -45,9 +47,10 @@ def findings_part(data: RunData) -> Iterator[Markup]:
     if data.findings:
         texts = [
             join([element("strong", f"{f.severity}: "), f.message, _remedy(f.remedy)])
-            for f in data.findings[:50]
+            for f in data.findings[:FINDINGS]
         ]
-        yield section("Findings", element("div", items(texts), class_="warning"))
+        more = left_out(len(data.findings) - FINDINGS, "finding")
+        yield section("Findings", element("div", items(texts), class_="warning"), more)
 
 
 def _remedy(remedy: str | None) -> str | None:

@@ -85,7 +85,7 @@ def table(
             i for i in range(len(head)) if any(row[i] not in (None, "", NONE) for row in rows)
         ]
         head, rows = [head[i] for i in filled], [[row[i] for i in filled] for row in rows]
-    titles = [element("th", str(title), scope="col") for title in head]
+    titles = [element("th", str(title), scope="col", class_=_length(title)) for title in head]
     body = [element("tr", *(_cell(cell, index) for index, cell in enumerate(row))) for row in rows]
     parts = [element("thead", element("tr", *titles))] if any(head) else []
     inner = element("table", *parts, element("tbody", *body), class_=class_)
@@ -94,10 +94,14 @@ def table(
 
 def _cell(value: object, index: int) -> Markup:
     text = value if isinstance(value, str) else NONE if value is None else str(value)
-    long = "long" if len(text) > _LONG and not isinstance(text, Markup) else None
     if index == 0:
-        return element("th", text, scope="row", class_=long)
-    return element("td", text, class_=long)
+        return element("th", text, scope="row", class_=_length(text))
+    return element("td", text, class_=_length(text))
+
+
+def _length(text: object) -> str | None:
+    """The class of a cell whose text is long, which the browser may break."""
+    return "long" if len(str(text)) > _LONG and not isinstance(text, Markup) else None
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Markup:

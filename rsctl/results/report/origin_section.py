@@ -12,6 +12,7 @@ from rsctl.job.secret_names import public_document, public_variables
 from rsctl.results.report.data import RunData
 from rsctl.results.report.documents import document, text_document
 from rsctl.results.report.html import NONE, Child, details, facts, paragraph, table
+from rsctl.results.report.page import left_out
 from rsctl.runs.records import RunRecord
 
 REPLICAS = 100
@@ -26,7 +27,8 @@ def origin_parts(data: RunData) -> Iterator[Child]:
         yield _pools_table(plan["pools"])
     if data.versions:
         title = "Versions and machine of each replica"
-        yield details(title, _versions_table(data.versions))
+        more = left_out(len(data.versions) - REPLICAS, "replica")
+        yield details(title, _versions_table(data.versions), more)
     yield details(
         "Fingerprint",
         paragraph("Must be equal for a comparison", class_="faint"),

@@ -35,12 +35,11 @@ class Curve:
         self.sum = 0.0
         self.first: _Numbered | None = None
         self.last: _Numbered | None = None
-        self.strange: list[MetricEvent] = []
+        self.strange: _Numbered | None = None
         self.strange_count = 0
         self._width = 1
         self._filled = 0
         self._stretches: list[tuple[_Numbered, _Numbered]] = []
-        self._strange: _Numbered | None = None
 
     def add(self, event: MetricEvent, most: int) -> None:
         """Take a value; `most` is how many stretches there may be."""
@@ -52,9 +51,7 @@ class Curve:
         self.count += 1
         if not isfinite(value):
             self.strange_count += 1
-            if not self.strange:
-                self.strange.append(event)
-                self._strange = numbered
+            self.strange = self.strange or numbered
             return
         self.sum += value
         if 0 < self._filled < self._width:
@@ -71,16 +68,8 @@ class Curve:
             self._halve()
 
     @property
-    def extremes(self) -> tuple[float, float] | None:
-        """The lowest and the highest finite value."""
-        if not self._stretches:
-            return None
-        lows, highs = zip(*self._stretches, strict=True)
-        return min(low.value for _, low in lows), max(high.value for _, high in highs)
-
-    @property
     def mean(self) -> float | None:
-        """The minimum and maximum of all finite values."""
+        """The mean of all finite values."""
         count = self.count - self.strange_count
         return self.sum / count if count else None
 
@@ -89,27 +78,23 @@ class Curve:
         order of arrival.
         """
         kept = dict(numbered for pair in self._stretches for numbered in pair)
-        kept |= dict(n for n in (self.first, self.last, self._strange) if n is not None)
+        kept |= dict(n for n in (self.first, self.last, self.strange) if n is not None)
         ordered = sorted(kept.items(), key=lambda item: (item[1].time, item[0]))
         return [event for _, event in ordered]
 
     def _halve(self) -> None:
-        """Make one stretch of two; the last one stays open if it has no partner."""
-        pairs, merged = self._stretches, []
-        for index in range(0, len(pairs) - 1, 2):
-            (low, high), (other_low, other_high) = pairs[index], pairs[index + 1]
-            merged.append(
-                (
-                    other_low if other_low[1].value < low[1].value else low,
-                    other_high if other_high[1].value > high[1].value else high,
-                )
-            )
-        if len(pairs) % 2:
-            merged.append(pairs[-1])
-        else:
-            self._filled += self._width
-        self._stretches = merged
+        """Make one stretch of two; the last one stays open."""
+        count = len(self._stretches)
+        pairs = [self._stretches[index : index + 2] for index in range(0, count, 2)]
+        self._stretches = [
+            (min(lows, key=_value), max(highs, key=_value))
+            for lows, highs in (zip(*pair, strict=True) for pair in pairs)
+        ]
         self._width *= 2
+
+
+def _value(numbered: _Numbered) -> float:
+    return numbered[1].value
 
 
 class StepArrivals:

@@ -126,10 +126,11 @@ def in_order(points: Iterable[Point]) -> list[Point]:
 
 def _left_out(data: RunData, name: str) -> str:
     """How many values of a metric cannot be drawn, and the first of them."""
-    curves = [curve for curve in data.curves[name].values() if curve.strange]
-    if not curves:
+    curves = data.curves[name].values()
+    strange = [curve.strange[1] for curve in curves if curve.strange]
+    if not strange:
         return ""
-    first = min((curve.strange[0] for curve in curves), key=lambda event: event.time)
+    first = min(strange, key=lambda event: event.time)
     count = counted(sum(curve.strange_count for curve in curves), "value")
     where = f" at step {first.step}" if first.step is not None else ""
     verb = "is" if count.startswith("1 ") else "are"

@@ -3,8 +3,8 @@
 tracking/sender.lock    held by the one process that sends
 tracking/N.json         the cursor of the Nth tracker, see `Cursor`
 tracking/N.events       further data of the Nth tracker, such as TensorBoard's for a bucket
-tracking/files/         files for trackers, see `run_files` tracking/log            the output of
-sending processes
+tracking/files/         files for trackers, see `run_files`
+tracking/log            the output of sending processes
 """
 
 from __future__ import annotations

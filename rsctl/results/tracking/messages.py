@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from rsctl.bench.decision import Decision
@@ -17,7 +18,7 @@ from rsctl.bench.records import BenchRecord
 from rsctl.bench.verdict import Verdict
 from rsctl.findings import Finding, JobState
 from rsctl.job.notify import NotifyEvent
-from rsctl.job.secret_names import HIDDEN, public_text
+from rsctl.job.secret_names import HIDDEN, is_secret_name, public_text
 from rsctl.runs.cost import cost_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
@@ -35,6 +36,8 @@ EVENT_OF_END: dict[JobState, NotifyEvent] = {
 _TYPES = {JobState.SUCCEEDED: "success"}
 _LONGEST = 300
 _SHORTEST_SECRET = 4
+_WORD = re.compile(r"[\w-]+")
+_VARIABLE = re.compile(r"\$\{(\w+)")
 _MARKUP = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20", "`": "'"})
 """Chats read mentions, links and code from these characters."""
 
@@ -56,7 +59,10 @@ def run_message(run: RunRecord, state: str, why: Finding | None = None) -> Messa
     cost = f", {dollars:.2f} USD" if dollars is not None else ""
     lines = [f"{place} {state} {took}{cost}"]
     if cause:
-        lines.append(_public(cause, run) + (f" -> {_public(remedy, run)}" if remedy else ""))
+        names = [name for name, value in (run.plan.get("env") or {}).items() if value is None]
+        secrets = _secrets([*names, *_variables(run.spec or "", names)])
+        remedy = remedy and f" -> {_public(remedy, secrets)}"
+        lines.append(f"{_public(cause, secrets)}{remedy or ''}")
     lines.append(f"next: {_next(run, why)}")
     kind = "warning" if why is not None else _TYPES.get(run.state, "failure")
     return Message(f"{run.name} {state}", "\n".join(lines), kind)
@@ -72,7 +78,8 @@ def bench_message(bench: BenchRecord) -> Message:
     lines = [f"{place} {bench.state.value} after {took}: runs: {runs}"]
     failed = next((trial for trial in trials if EVENT_OF_END.get(trial.state) == "failed"), None)
     if failed is not None:
-        lines.append(f"{failed.run}: {_public(failed.reason) or failed.state.value}")
+        reason = _public(failed.reason, _secrets(_variables(bench.text)))
+        lines.append(f"{failed.run}: {reason or failed.state.value}")
     lines.append(f"next: rsctl bench status {bench.bench}")
     kind = _TYPES.get(bench.state, "failure")
     return Message(f"{bench.name} bench {bench.state.value}", "\n".join(lines), kind)
@@ -112,18 +119,30 @@ def _next(run: RunRecord, stall: Finding | None) -> str:
     return f"rsctl logs {'--failed ' if run.first_failure else ''}{run.run}"
 
 
-def _secrets(run: RunRecord | None) -> list[str]:
-    """The lines of a run's secrets as far as they are in this environment, the longest first."""
-    env = (run.plan.get("env") or {}) if run is not None else {}
-    values = [os.environ.get(name, "") for name, value in env.items() if value is None]
+def _variables(text: str, names: Container[str] = ()) -> list[str]:
+    """The variables of this environment in those lines of a job file that have one of these names
+    or the name of a secret.
+    """
+    lines = (line for line in text.splitlines() if "${" in line)
+    return [
+        variable
+        for line in lines
+        if any(word in names or is_secret_name(word) for word in _WORD.findall(line))
+        for variable in _VARIABLE.findall(line)
+    ]
+
+
+def _secrets(names: Iterable[str]) -> list[str]:
+    """The lines of secrets as far as they are in this environment, the longest first."""
+    values = [os.environ.get(name, "") for name in names]
     lines = {" ".join(line.split()) for value in values for line in value.splitlines()}
     return sorted((line for line in lines if len(line) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
-def _public(text: str | None, run: RunRecord | None = None) -> str:
+def _public(text: str | None, secrets: Iterable[str] = ()) -> str:
     """A text of unknown origin as one short line without secrets and markup."""
     line = " ".join(sanitize_line(text or "").split())
-    for value in _secrets(run):
+    for value in secrets:
         line = line.replace(value, HIDDEN)
     line = re.sub(r"\b[a-z][a-z0-9+.-]*://\S+", "(a URL)", public_text(line), flags=re.IGNORECASE)
     line = line.translate(_MARKUP)

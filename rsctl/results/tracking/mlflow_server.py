@@ -19,8 +19,6 @@ from rsctl.runs.stream.formatting import distinct_name
 from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError, one_line
 
 _CONNECT_SECONDS = 5.0
-_PARAMETERS_AT_ONCE = 100
-_METRICS_AT_ONCE = 1000
 _LONGEST_NAME = 250
 _LONGEST_VALUE = 500
 _OTHER_CHARACTERS = re.compile(r"[^\w.:/ -]")
@@ -55,16 +53,14 @@ class MlflowServer:
         """See Tracker."""
         with self._answers():
             state["run_id"] = self._find_or_create()
-            parameters = [
-                (_name(name), str(value)[:_LONGEST_VALUE] or "-")
-                for name, value in self._run.parameters.items()
-            ]
             from mlflow.entities import Param
 
-            for start in range(0, len(parameters), _PARAMETERS_AT_ONCE):
-                block = parameters[start : start + _PARAMETERS_AT_ONCE]
-                params = [Param(name, value) for name, value in block]
-                self._client.log_batch(state["run_id"], params=params)
+            params = [
+                Param(_name(name), str(value)[:_LONGEST_VALUE] or "-")
+                for name, value in self._run.parameters.items()
+            ]
+            # The client divides what is more than a server takes in one request.
+            self._client.log_batch(state["run_id"], params=params)
 
     def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """See Tracker."""
@@ -72,9 +68,7 @@ class MlflowServer:
             from mlflow.entities import Metric
 
             metrics = [Metric(_name(p.tag), p.value, int(p.seconds * 1000), p.step) for p in points]
-            for start in range(0, len(metrics), _METRICS_AT_ONCE):
-                block = metrics[start : start + _METRICS_AT_ONCE]
-                self._client.log_batch(state["run_id"], metrics=block)
+            self._client.log_batch(state["run_id"], metrics=metrics)
 
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""

@@ -47,10 +47,12 @@ class NotificationSender(Sender):
         for key, message in self._due_messages(run):
             if key in tried:
                 continue
-            problem = receiver_problem(self.planned.location, "notify")
-            if problem is not None:
-                raise RsctlError(ExitCode.ENVIRONMENT, problem)
-            self._write(replace(self.cursor, state={**tried, key: "sending"}))
+            finding = receiver_problem(self.planned.location, "notify")
+            if finding is not None:
+                raise RsctlError(ExitCode.ENVIRONMENT, finding)
+            # Otherwise the problem was of an environment that lacked the URL.
+            problem = self.cursor.problem if "failed" in tried.values() else None
+            self._write(replace(self.cursor, state={**tried, key: "sending"}, problem=problem))
             try:
                 send_message(self.planned.location, message)
             except TrackerError as failed:

@@ -112,14 +112,23 @@ class Headline(msgspec.Struct, array_like=True):
                 step.values[replica] = event.value
                 step.time = min(step.time, event.time)
                 return []
-        if self.last is not None and event.time <= self.time:
-            return []  # its step is closed
+        if self._is_closed(event, number):
+            return []
         self.steps.append(MetricStep(*key, event.time, {replica: event.value}))
         final = []
         while len(self.steps) > _OPEN_STEPS:
             final.append(_of_step(event.name, self.steps.pop(0), spec))
             self._take(final[-1], spec)
         return final
+
+    def _is_closed(self, event: MetricEvent, number: int) -> bool:
+        """Whether the step of a value is no longer open: it is before the last closed one, by its
+        time, and by its number where the times are equal, as those of lines that were read at once.
+        """
+        if self.last is None or event.time != self.time:
+            return self.last is not None and event.time < self.time
+        newest = self.steps[0].number - 1 if event.step is None else self.step
+        return newest is not None and number <= newest
 
 
 def _of_step(name: str, step: MetricStep, spec: MetricSpec) -> MetricEvent:

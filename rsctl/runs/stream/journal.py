@@ -69,7 +69,8 @@ class JournalWriter:
         if kept is not None:
             self._write(stream, kept)
             last = kept[kept.rfind(b"\n") + 1 :]
-            self._bar[stream] = last if last[len(leading_mark(last)) :].startswith(b"\r") else b""
+            state = last[len(leading_mark(last)) :]
+            self._bar[stream] = last if state.rfind(b"\r") == 0 else b""  # see `is_bar_state`
         return lines
 
     @property

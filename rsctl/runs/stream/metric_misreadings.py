@@ -52,8 +52,8 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         one, other = (text[:_LONGEST] for text in pattern.units)
         why = f" has values in different units, which are read as plain numbers: {one}, {other}"
         yield _value(pattern, why, f"print one unit, or print a line without units: {EXAMPLE}")
-    if pattern.inverse is not None:
-        message = f"{_place(pattern, pattern.inverse[:_LONGEST])}: the value is ignored"
+    if pattern.unmatched_unit is not None:
+        message = f"{_place(pattern, pattern.unmatched_unit[:_LONGEST])}: the value is ignored"
         remedy = f"print one unit: {EXAMPLE}; or write the name of its bar before the number"
         yield warning("metric-value", message, remedy, f"metrics.{pattern.name}.regex")
     if pattern.names is not None:

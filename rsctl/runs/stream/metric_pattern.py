@@ -41,7 +41,9 @@ _DIGITS = re.compile(r"\d+")
 _LONGEST_NAME = 60
 _LONGEST_UNIT = 16
 _FRACTION = re.compile(r"\.[0-9]+(?![\w.])")
-_RATE = re.compile(r"(?<!\\)([A-Za-z]+)/s(?![A-Za-z])")
+_RATE = re.compile(r"(?<!\\)((?: \??|\\s[*+?]?)?)([A-Za-z]+|(?<=\)))/(s|sec)(?![A-Za-z])")
+_PREFIX = "[kKMGTP]"
+_PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
 _EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
 _OVERLAP = 256  # characters
@@ -68,8 +70,9 @@ class Pattern:
     infinity in the place of the number that the regex does not match, and `negative` the first
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
     different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
-    such as loss and eval_loss. `inverse` is the first 1.25s/it in the place of a number in it/s, or
-    1s/step where it reads ms/step. `fraction` is the first step that is not a whole number.
+    such as loss and eval_loss. `unmatched_unit` is the first 1.25s/it or 1.02kit/s in the place of
+    a number in it/s, or 1s/step where it reads ms/step. `fraction` is the first step that is not a
+    whole number.
     """
 
     def __init__(self, name: str, regex: str) -> None:
@@ -80,7 +83,7 @@ class Pattern:
         self.cut: tuple[str, str] | None = None
         self.units: tuple[str, str] | None = None
         self.names: tuple[str, str] | None = None
-        self.inverse: str | None = None
+        self.unmatched_unit: str | None = None
         self.fraction: str | None = None
         self.limit = CpuLimit()
         self.rest_limit = CpuLimit()
@@ -89,7 +92,7 @@ class Pattern:
         self._group = _value_group(self._compiled)
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
-        self._other_unit, self._other = _other_unit(regex)
+        self._other = _with_other_unit(regex)
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
         self._before = ""
@@ -98,7 +101,7 @@ class Pattern:
     def is_in(self, texts: Sequence[str]) -> bool:
         """Whether any of these texts has a match in its first window, or a missed number."""
         return any(
-            self._compiled.search(text) or self._misses(text) or self._inverts(text)
+            self._compiled.search(text) or self._misses(text) or self._other_unit_in(text)
             for text in texts
         )
 
@@ -115,8 +118,8 @@ class Pattern:
                 self.negative = self.negative or found
             else:
                 self.missed = self.missed or found
-        elif not matches and (found := self._inverts(plain[:WINDOW])):
-            self.inverse = self.inverse or found
+        elif not matches and (found := self._other_unit_in(plain[:WINDOW])):
+            self.unmatched_unit = self.unmatched_unit or found
 
     def read_rest(self, text: str) -> Iterator[MatchedNumber]:
         """The numbers in the other windows."""
@@ -238,9 +241,11 @@ class Pattern:
         found = self._strange.search(text)
         return found[1] if found else None
 
-    def _inverts(self, text: str) -> str | None:
-        """A number with another unit: tqdm prints the inverse of slow steps, Keras us, ms or s."""
-        if self._other is None or self._other_unit not in text:
+    def _other_unit_in(self, text: str) -> str | None:
+        """A number with another unit: tqdm prints the inverse of slow steps and thousands of fast
+        ones, Keras us, ms or s.
+        """
+        if self._other is None or "/" not in text:
             return None
         found = self._other.search(text)
         unit = _UNIT.match(text, found.end(self._group)) if found else None
@@ -262,19 +267,26 @@ def _in_text(raw: str | None) -> float | None:
     return number(_SEPARATORS.sub("", raw) if raw and _THOUSANDS.fullmatch(raw) else raw)
 
 
-def _other_unit(regex: str) -> tuple[str, re.Pattern[str] | None]:
-    """A text in the unit that may be in the place of a regex's own, and the regex with that unit.
+def _with_other_unit(regex: str) -> re.Pattern[str] | None:
+    """A regex with the units that may be in the place of its own; None if it has no such unit.
 
-    s/it for it/s, and us/step or s/step for ms/step; None if the regex has no such unit.
+    s/it and kit/s for it/s, GB/s for MB/s, and us/step or s/step for ms/step.
     """
     try:
-        if rate := _RATE.search(regex):
-            return f"s/{rate[1]}", re.compile(_RATE.sub(r"s/\1", regex))
-        if each := _EACH.search(regex):
-            return f"s/{each[1]}", re.compile(_EACH.sub(rf"{_SECONDS}/\1", regex))
+        if _RATE.search(regex):
+            return re.compile(_RATE.sub(_other_rates, regex))
+        if _EACH.search(regex):
+            return re.compile(_EACH.sub(rf"{_SECONDS}/\1", regex))
     except re.error:  # a range of characters
         pass
-    return "", None
+    return None
+
+
+def _other_rates(rate: re.Match[str]) -> str:
+    space, unit, per = rate.groups()
+    inverse = f"{space}{per}/{unit}|" if unit else ""
+    scaled = f"{_PREFIX}?{space}{_PREFIX}?{_PREFIXED.sub('', unit, count=1)}/{per}(?![A-Za-z])"
+    return f"(?:{inverse}{scaled})"
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:

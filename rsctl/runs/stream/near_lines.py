@@ -12,7 +12,7 @@ from rsctl.runs.stream.sanitize import sanitize_line
 _NUMBER = r"(?P<number>[-+]?[0-9](?:[0-9.,]*[0-9])?(?:[eE][-+]?[0-9]+)?)"
 _LABELLED = re.compile(
     rf"(?:\b{PHASE})?(?P<quote>[\"']?)\b(?P<label>[A-Za-z][\w/@.-]{{0,60}})(?P=quote)"
-    rf"(?: \([^()]{{1,20}}\))?[ \t=:>]{{1,8}}[\"']?{_NUMBER}(?!\w|[.,][0-9])"
+    rf"(?: {PHASE[:-1]}\b)?(?: \([^()]{{1,20}}\))?[ \t=:>]{{1,8}}[\"']?{_NUMBER}(?!\w|[.,][0-9])"
 )
 _WITH_UNIT = re.compile(rf"(?<![\w.,]){_NUMBER}[ \t]?(?P<label>[A-Za-z][\w/]{{0,60}})")
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+")

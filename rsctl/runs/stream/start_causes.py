@@ -159,6 +159,28 @@ COMMAND_CAUSES = (
         "command: [bash, SCRIPT]",
     ),
     cause(
+        "interpreter",
+        r"cannot run (\S{1,200}): it is a file here, and no program of PATH",
+        "the command is a file of the job, and no program of PATH: {names}",
+        "start it with its interpreter: command: [python, SCRIPT], or as ./SCRIPT",
+    ),
+    cause(
+        "interpreter",
+        r"env: [^\w\n]{0,2}([\w./-]{1,100} [^\n]{1,100}?)[^\w\n]{0,2}: No such file or directory\n"
+        r"[^\n]{0,40}env: use -\[v\]S to pass options in shebang lines",
+        "the first line of a script gives env several words as the name of one program: {names}",
+        "begin it with such as `#!/usr/bin/env -S python -u`",
+    ),
+    cause(
+        "interpreter",
+        r"(?<![\w./-])([\w./-]{1,200}): (?:line )?\d{1,6}: (?:[\w./-]{1,200}: )?"
+        r"(?:set: Illegal option -o pipefail|Bad substitution"
+        r"|(?:\[\[|source|declare|function|pushd|shopt|let): not found"
+        r"|Syntax error: (?:\"\(\" unexpected|redirection unexpected))",
+        "sh runs a script that is written for bash: {names}",
+        "start it as command: [bash, SCRIPT], and begin it with `#!/usr/bin/env bash`",
+    ),
+    cause(
         "shell",
         r"cannot run ([^\n]{1,200}): it is for a shell, and none runs it",
         "the command is one of a shell, and rsctl starts programs without a shell: {names}",
@@ -188,8 +210,8 @@ COMMAND_CAUSES = (
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:-][^\s:]{0,200}): "
         r"(?:command )?not found"
         r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
-        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:-][^\s:]{0,200}): "
-        r"(?:command )?not found"
+        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: (?:[\w./-]{1,200}: )?"
+        r"([^\s:-][^\s:]{0,200}): (?:command )?not found"
         r"|(?m:^)([\w./+-]{1,60}): command not found$|(?:^|\n)sudo: "
         r"([^\s:]{1,200}): command not found"
         r"|(?:nohup|timeout|nice|setsid): failed to (?:run command"

@@ -72,7 +72,8 @@ GENERAL_SYSTEM_CAUSES = (
     ),
     cause(
         "system-call",
-        _refused("7"),
+        _refused("7")
+        + r"|(?:cannot run|(?m:^)exec|: (?:line )?\d{1,6}:) (\S{1,200}): [Aa]rgument list too long",
         "the command line or the environment of a new process is too long: {names}",
         "pass long lists of names in a file in place of arguments, and look for a very long "
         "variable in run.env or the image",

@@ -45,9 +45,14 @@ _GOOGLES_HOSTS = re.compile(
 )
 _AWS_HOSTS = re.compile(r"^\d{12}\.dkr\.ecr\.|^public\.ecr\.aws/deep-learning-containers/")
 _PUBLIC = re.compile(
-    r"(?:(?:docker\.io/)?(?:pytorch/pytorch|tensorflow/tensorflow|nvidia/cuda|(?:library/)?python)|"
-    r"nvcr\.io/nvidia/[\w./-]+)(?:[:@]|$)"
+    r"(?:docker\.io/|mirror\.gcr\.io/)?(?:(?:library/)?(?:python|ubuntu|debian)|pytorch/pytorch|"
+    r"tensorflow/tensorflow|nvidia/cuda|rocm/[\w./-]+|deepspeed/deepspeed|mosaicml/[\w./-]+|"
+    r"huggingface/[\w./-]+|rayproject/[\w./-]+|(?:axolotlai|winglian)/axolotl)(?:[:@]|$)"
+    r"|(?:nvcr\.io/(?:nvidia|nim|hpc|ea-[\w-]+)|ghcr\.io/(?:huggingface|pytorch)|"
+    r"mcr\.microsoft\.com|public\.ecr\.aws/(?:sagemaker|neuron|docker))/"
 )
+"""Images of vendors and of frameworks' own projects."""
+
 _CUDA = re.compile(r"(?:^|[/:._-])cu(?:da)?([1-9][0-9])\.?([0-9])(?![0-9])")
 _CUDA_SINCE = {
     **dict.fromkeys(("a100-40gb", "a100-80gb"), (11, 0)),

@@ -14,6 +14,7 @@ from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import note
 from rsctl.images.events import Show
 from rsctl.images.package import FILE, Package
+from rsctl.runs.stream.formatting import format_bytes
 from rsctl.target_info import target_info
 from rsctl.targets.base import Submission
 
@@ -29,7 +30,12 @@ def upload_package(submission: Submission, endpoints: Endpoints, show: Show) -> 
     options = target_info(target).options_of(submission.job)
     staging = parse_staging(options.staging or "")
     with _packed(package) as upload:
-        show(note("package", f"{package.key} goes to bucket {staging.bucket}: {upload.size} bytes"))
+        show(
+            note(
+                "package",
+                f"{package.key} goes to bucket {staging.bucket}: {format_bytes(upload.size)}",
+            )
+        )
         path = f"targets.{target}.staging"
         bucket = open_bucket(options.staging or "", endpoints, options.region, path)
         bucket.put(f"{staging.folder}{package.folder}{FILE}", upload)

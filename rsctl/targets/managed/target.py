@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from threading import get_ident
+from contextlib import contextmanager, suppress
+from threading import Lock, get_ident
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +42,11 @@ class ManagedTarget:
     info: TargetInfo
 
     def __init__(self) -> None:
-        # A watcher belongs to the thread that made it, like its connection to the store.
+        # A watcher belongs to the thread that last used it; one that is not in use moves to the
+        # thread that needs it, as an iterator of events may.
         self._watchers: dict[tuple[str, int], RunWatcher] = {}
+        self._in_use: set[tuple[str, int]] = set()
+        self._mutex = Lock()
         self._secrets: dict[str, dict[str, str]] = {}
         """The secrets of runs that this process has submitted, for their further placements."""
 
@@ -152,49 +155,51 @@ class ManagedTarget:
         if not follow:
             self.collect(run)
         tail = RunReader(RunFolder(run), since)
+        batch: list[Event] | None = None
         try:
             while True:
-                is_over = self._follow_step(run) if follow else True
+                is_over = self._follow_step(run, batch == []) if follow else True
                 batch = tail.read(complete=is_over)
-                if batch:
-                    yield batch
-                elif is_over:
+                if is_over and not batch:
                     return
-                else:
-                    yield []
-                    sleep(_IDLE_SECONDS)
+                yield batch
         finally:
             tail.close()
             self.release(run)
 
-    def _follow_step(self, run: str) -> bool:
+    def _follow_step(self, run: str, is_idle: bool) -> bool:
         """Whether the run is over. Asks again after a refusal. Raises ResultUnknown, DiskFull."""
         from rsctl.runs.store_errors import DiskFull  # which a plan does not need, like the next
         from rsctl.runs.unknown_result import ResultUnknown
 
-        try:
-            return self._watcher(run).step()
-        except (DiskFull, ResultUnknown):
-            raise
-        except RsctlError:
-            return False
+        with self._watching(run) as watcher:
+            if is_idle:
+                sleep(_IDLE_SECONDS)
+            try:
+                return watcher.step()
+            except (DiskFull, ResultUnknown):
+                raise
+            except RsctlError:
+                return False
 
     def reconcile(self, run: str) -> None:
         """Update the run; finds the job of a killed submission, or records that none exists."""
-        watcher = self._watcher(run)
-        if not watcher.step() and watcher.has_ended:
-            watcher.collect()
+        with self._watching(run) as watcher:
+            if not watcher.step() and watcher.has_ended:
+                watcher.collect()
 
     def poll(self, run: str) -> bool:
         """Make the requests to the cloud that are due."""
-        is_over = self._watcher(run).step()
+        with self._watching(run) as watcher:
+            is_over = watcher.step()
         if is_over:
             self.release(run)
         return is_over
 
     def collect(self, run: str) -> None:
         """Bring the run's log and metrics on this machine up to date."""
-        self._watcher(run).collect()
+        with self._watching(run) as watcher:
+            watcher.collect()
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
@@ -218,8 +223,9 @@ class ManagedTarget:
                 watcher.poll_now()
 
     def release(self, run: str) -> None:
-        """Release the run's job, which is otherwise kept for the next call in this thread."""
-        watcher = self._watchers.pop((run, get_ident()), None)
+        """Release the run's job, which is otherwise kept for the next call."""
+        with self._mutex:
+            watcher = self._watchers.pop(self._key(run), None)
         if watcher is not None:
             watcher.close()
 
@@ -269,13 +275,28 @@ class ManagedTarget:
     def _service_of(self, run: str) -> JobService:
         return self.service(endpoints_of(run))
 
-    def _watcher(self, run: str) -> RunWatcher:
-        key = run, get_ident()
-        if key not in self._watchers:
-            from rsctl.targets.managed.watcher import RunWatcher  # which a plan does not need
+    @contextmanager
+    def _watching(self, run: str) -> Iterator[RunWatcher]:
+        """The watcher of this thread, which no other thread uses meanwhile."""
+        own = run, get_ident()
+        with self._mutex:
+            watcher = self._watchers.pop(self._key(run), None)
+            self._in_use.add(own)
+        try:
+            if watcher is None:
+                from rsctl.targets.managed.watcher import RunWatcher  # which a plan does not need
 
-            self._watchers[key] = RunWatcher(run, self._have_job, self._move)
-        return self._watchers[key]
+                watcher = RunWatcher(run, self._have_job, self._move)
+            self._watchers[own] = watcher
+            yield watcher
+        finally:
+            self._in_use.discard(own)
+
+    def _key(self, run: str) -> tuple[str, int]:
+        """The key of this thread's watcher; without one, of a watcher that is not in use."""
+        own = run, get_ident()
+        others = (key for key in [*self._watchers] if key[0] == run and key not in self._in_use)
+        return own if own in self._watchers else next(others, own)
 
 
 def _description(submission: Submission, restarts: RestartLimit | None) -> RunDescription:

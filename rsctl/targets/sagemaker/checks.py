@@ -8,7 +8,7 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.images.package import is_packaged
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
-from rsctl.job.secret_names import is_secret_name
+from rsctl.job.secret_names import is_secret_variable
 from rsctl.job.units import Duration
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.channels import PACKAGE
@@ -127,7 +127,7 @@ def _chief(job: Job) -> Iterator[Finding]:
             remedy = "use launcher once, or let the script read SM_CURRENT_HOST"
             yield error("unsupported", message, remedy, f"chief.{key}")
     for name, value in job.chief.env.items():
-        if value.secret or is_secret_name(name):
+        if value.secret or is_secret_variable(name, value):
             message = "SageMaker gives all machines of a job the same variables, so those of the "
             message += "chief are passed as arguments, which are not safe for a secret"
             yield error("secret", message, f"move {name} to run.env", f"chief.env.{name}")

@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
-from rsctl.findings import Finding, error
-from rsctl.job.job import Job
+from rsctl.findings import Finding, error, first_of, warning
+from rsctl.job.job import Job, is_shell_script
 from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.channels import WORKERS
@@ -26,6 +26,12 @@ from rsctl.targets.sagemaker.toolkit import starts_smddp
 
 _LOG_LEVEL = 20
 _NUMBER = re.compile(r"-[0-9.]")
+_OF_A_SHELL = re.compile(r"""^$|^[#~]|[\s"'`$\\;&|<>()]""")
+"""Text that a shell changes; it leaves a pattern of files that matches no file."""
+
+_IN_QUOTES = re.compile(r"""["'$`]|\\\\""")
+"""Text that a shell changes in the arguments of a script for a shell, which the toolkit quotes."""
+
 _OPTIONS = "targets.sagemaker"
 
 
@@ -84,6 +90,7 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
     if job.run.package is None:
         return
     yield from _program_findings(job)
+    yield from _shell_findings(job)
     given = sagemaker_options(job).hyperparameters
     given_args = job.run.args if isinstance(job.run.args, dict) else {}
     for argument in _arguments(job):
@@ -105,6 +112,22 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
         message = "the image's toolkit starts one rank for each GPU or NeuronCore, or one on a "
         message += f"node without them: {ranks} on each node"
         yield error("workers", message, "set workers.processes: auto", "workers.processes")
+
+
+def _shell_findings(job: Job) -> Iterator[Finding]:
+    """Texts that the toolkit's shell changes."""
+    program = str(job.run.script or job.run.module)
+    if _OF_A_SHELL.search(program):
+        message = f"SageMaker's images start the script by a shell, which changes {quoted(program)}"
+        remedy = "rename it: use letters, digits, and ._-"
+        yield error("package", message, remedy, "run.script")
+    changes = _IN_QUOTES if is_shell_script(program) else _OF_A_SHELL
+    changed = [each.name for each in _arguments(job) if changes.search(str(each.value))]
+    if changed:
+        message = "SageMaker's images pass arguments through a shell, which splits or changes the "
+        message += f"value of {first_of(changed, 5)}"
+        remedy = "put it in run.env or in a file of the package, or use image.source instead of "
+        yield warning("args", message, f"{remedy}run.package", "run.args")
 
 
 def _program_findings(job: Job) -> Iterator[Finding]:

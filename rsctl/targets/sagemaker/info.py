@@ -24,7 +24,6 @@ INFO = TargetInfo(
     target="rsctl.targets.sagemaker.target:TARGET",
     options="rsctl.targets.sagemaker.options:SageMakerOptions",
     is_managed=True,
-    is_billed=True,
     has_placements=True,
     regional=dict.fromkeys(
         (

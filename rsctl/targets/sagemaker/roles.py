@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
-from rsctl.job.secret_names import is_secret_name
+from rsctl.job.secret_names import is_secret_variable
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.machines import ResolvedPools
 
@@ -65,7 +65,7 @@ def _of_its_own(job: Job, name: str) -> Iterator[Finding]:
                 remedy += ", or let the script read its instance group"
                 yield error("unsupported", message, remedy, f"{path}.{key}")
     for variable, value in role.env.items():
-        if value.secret or is_secret_name(variable):
+        if value.secret or is_secret_variable(variable, value):
             message = (
                 "SageMaker gives all machines of a job the same variables, so those of a role "
                 "are passed as arguments, which are not safe for a secret"

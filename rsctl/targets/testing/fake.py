@@ -1,12 +1,12 @@
 """Target `fake`: the smallest one that keeps the contract of `rsctl.targets.base.Target`.
 
-It runs the job's command once, as a process of this machine. Copy it to start a target of your own:
-docs/targets.md goes through it. A run's folder and the store do most of the work:
+It runs the job's command once, as a process of this machine. Copy it to start a target of your own,
+see docs/targets.md. A run's folder and the store do most of the work:
 
 - `submit` makes the folder, records the run, then starts the job. The folder's lock belongs to the
-process that manages the job: here a separate process, which outlives the command line. - That
-process (`fake_job`) writes the log with `JournalWriter` and states with `Recorder`. - `events`
-reads both with `RunReader`, which keeps the cursor; so does `tail`.
+  process that manages the job: here a separate process, which outlives the command line.
+- That process (`fake_job`) writes the log with `JournalWriter` and states with `Recorder`.
+- `events` reads both with `RunReader`, which keeps the cursor; so does `tail`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ INFO = TargetInfo(
     target="rsctl.targets.vertex.target:TARGET",
     options="rsctl.targets.vertex.options:VertexOptions",
     is_managed=True,
-    is_billed=True,
     has_placements=True,
     regional={
         "persistent_resource": "remove it, or set only its region",

@@ -136,7 +136,7 @@ def counters() -> dict[str, dict[str, int]]:
     of the groups are this process's own.
     """
     groups = {
-        f"{suffix}{number}": _counts(status)
+        f"{number}{suffix}": _counts(status)
         for suffix, recorded in _recorded(False)
         for number, status in recorded.get("pg_status", {}).items()
     }

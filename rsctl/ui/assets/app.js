@@ -74,7 +74,7 @@ function onLog(event) {
   place.append(made);
   for (let over = place.childElementCount - MOST_LINES; over > 0; over--) place.firstChild.remove();
   if (isAtEnd) place.scrollTop = place.scrollHeight;
-  place.dataset.empty = place.childElementCount ? "" : "No line yet.";
+  place.dataset.empty = logAddress() ? "No line matches." : byId("cancel").hidden ? "No line." : "No line yet.";
 }
 
 function logText(tag, name, text) {
@@ -115,7 +115,11 @@ function connect() {
   source = null;
   if (!body.dataset.stream || isEnded) return;
   source = new EventSource(body.dataset.stream);
-  source.addEventListener("open", () => { byId("log")?.replaceChildren(); show("live", "on"); });
+  source.addEventListener("open", () => {
+    byId("log")?.replaceChildren();
+    byId("log")?.setAttribute("data-empty", "Reading …"); // a search in a long log takes seconds
+    show("live", "on");
+  });
   source.addEventListener("parts", onParts);
   source.addEventListener("log", onLog);
   source.addEventListener("problem", (event) => show(JSON.parse(event.data)[0], "off"));

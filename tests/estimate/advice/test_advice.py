@@ -287,6 +287,26 @@ def test_what_would_help_instead_has_numbers() -> None:
     assert eighth.step_seconds == pytest.approx(step / 4, rel=0.3)
 
 
+def test_two_steps_before_one_exchange_wait_twice_for_their_input() -> None:
+    once = replace(even_profile(1_000_000_000, 0.1, data_seconds=0.02), data_overlaps=False)
+    made = advice(profile=once)
+    [hint] = [hint for hint in made.hints if "no_sync" in hint.text]
+    twice = replace(
+        once,
+        step_seconds=0.2,
+        data_seconds=0.04,
+        buckets=tuple(replace(b, ready_seconds=b.ready_seconds + 0.1) for b in once.buckets),
+    )
+    best = made.recommendation
+    [like] = [
+        option
+        for option in advice(profile=twice).every_option
+        if (option.topology, option.reducers) == (best.topology, best.reducers)
+    ]
+    assert hint.step_seconds == pytest.approx(like.step_seconds / 2)
+    assert hint.step_seconds < best.step_seconds
+
+
 def test_what_changes_results_has_its_price_and_is_not_recommended() -> None:
     plain = replace(SITUATION, settings=ExchangeSettings(may_compress=True))
     made = advice(plain)

@@ -59,6 +59,14 @@ def test_cpu_is_found_where_cores_are_the_bottleneck() -> None:
     assert calibrate(made, UNCALIBRATED).ring_cpu_seconds_per_gb == pytest.approx(4.0, rel=0.05)
 
 
+@pytest.mark.parametrize(("role", "reducers"), [("ring", 0), ("worker", 8)])
+def test_a_constant_stays_within_its_bounds(role: str, reducers: int) -> None:
+    truth = replace(UNCALIBRATED, **{f"{role}_cpu_seconds_per_gb": 40.0})
+    made = observe(truth, *[(4, reducers, 1e12, 40 * MB)] * 6)
+    fitted = calibrate(made, UNCALIBRATED)
+    assert getattr(fitted, f"{role}_cpu_seconds_per_gb") == pytest.approx(20.0, abs=0.01)
+
+
 def test_the_error_is_that_of_runs_that_were_not_fitted() -> None:
     """One run of three is twice as slow: fitted to the others, it is missed by half."""
     one, two, odd = observe(UNCALIBRATED, *[(4, 0, 1e8, 30 * MB)] * 3)

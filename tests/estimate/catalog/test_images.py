@@ -34,6 +34,13 @@ GOOGLE = "gcr.io/deeplearning-platform-release/"
         ("nvidia/cuda:11.8.0-cudnn8-devel-ubuntu20.04", "3.8"),
         ("ubuntu:18.04", "3.6"),
         ("debian:bullseye-slim", "3.9"),
+        ("mirror.gcr.io/library/python:3.9", "3.9"),
+        ("public.ecr.aws/docker/library/debian:11-slim", "3.9"),
+        ("mirror.gcr.io/pytorch/pytorch:1.9.1-cuda11.1-cudnn8-runtime", "3.7 or 3.8"),
+        ("registry.access.redhat.com/ubi8/python-39", "3.9"),
+        ("registry.example:5000/ml/py38:1", "3.8"),
+        ("nvcr.io/nvidia/pytorch:22.12-py3", "3.8 or older"),
+        ("nvcr.io/nvidia/tensorflow:20.12-tf1-py3", "3.8 or older"),
     ],
 )
 def test_images_that_are_too_old(image: str, python: str) -> None:
@@ -59,6 +66,9 @@ def test_images_that_are_too_old(image: str, python: str) -> None:
         "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.5.1-gpu-py311-cu124-ubuntu22.04-sagemaker",
         "nvidia/cuda:12.8.0-devel-ubuntu22.04",
         "nvcr.io/nvidia/pytorch:25.01-py3",
+        "nvcr.io/nvidia/pytorch:23.10-py3",
+        "registry.access.redhat.com/ubi9/python-311:1-77",
+        "public.ecr.aws/docker/library/python:3.12-slim",
         "ubuntu:24.04",
         "example.com/py38/mine:1",
         "happy39:1",

@@ -16,6 +16,7 @@ from rsctl.api import bench, run
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.cli.app import run as run_command
 from rsctl.findings import ExitCode, JobState, RsctlError
+from rsctl.installation import install_command
 from rsctl.results import frame
 from rsctl.results.export.formats import harmless
 from rsctl.runs.folder import RunFolder
@@ -204,7 +205,7 @@ def test_without_the_extra_parquet_is_refused_with_its_command(
     add_run("job-a")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     export("job-a", "--format", "parquet", "-o", str(tmp_path / "d"), code=ExitCode.ENVIRONMENT)
-    assert f"{sys.executable} -m pip install 'pyarrow>=" in capsys.readouterr().err
+    assert install_command("arrow") in capsys.readouterr().err
     export("job-a", "--format", "json", "-o", str(tmp_path / "all.json"))
     assert json.loads((tmp_path / "all.json").read_text())["runs"]["rows"]
 

@@ -333,3 +333,5 @@ def test_a_bench_opens_with_its_state_its_cost_and_its_best_cell(
         *([best] if best else []),
     ]
     assert cards(BenchData(data.bench, {**data.curves, **kept})) == expected
+    left = structs.replace(data.bench, state=JobState.RUNNING)
+    assert cards(BenchData(left, {}))[0] == "state | incomplete"

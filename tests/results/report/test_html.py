@@ -53,6 +53,7 @@ def test_elements_escape_all_that_is_not_markup() -> None:
 
 def test_a_table_marks_long_cells_and_empty_ones() -> None:
     long, short = "w" * 49, "w" * 48
+    assert f'<th scope="col" class="long">{long}</th>' in table((long,), [(1,)])
     assert table(("a", "<b>"), [(short, None), (long, short), (1, long), ("", Markup(long))]) == (
         '<div class="scroll" tabindex="0"><table class="data">'
         '<thead><tr><th scope="col">a</th><th scope="col">&lt;b&gt;</th></tr></thead><tbody>'

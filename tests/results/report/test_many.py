@@ -228,6 +228,8 @@ def test_of_many_runs_the_values_of_few_are_kept(
     store = CountingStore()
     found = [store.find(f"job-{number}") for number in range(runs)]
     report = make_report(store, found, {})
+    assert "<title>rsctl report: job-0, job-1, job-2 …</title>" in report.html
+    assert f" from {runs} runs.</p>" in report.html
     sections = re.findall(r"<h2>Run job-(\d)", report.html)
     assert " ".join(sections) == whole
     assert report.left_out == [run.run for run in found if run.run[-1] not in sections]

@@ -13,6 +13,7 @@ import pytest
 from rsctl.bench.history_files import append_record
 from rsctl.bench.records import Benches
 from rsctl.findings import JobState, error
+from rsctl.installation import install_command
 from rsctl.results.report import palette
 from rsctl.results.report.canvas import Drawing, Marks, Text, file_svg, page_svg
 from rsctl.results.report.canvas import Path as Line
@@ -299,7 +300,7 @@ def test_only_png_files_need_matplotlib(
     done = rsctl("report", "@last", "--charts", "charts", "--chart-format", "png")
     assert done.code == 3
     assert "error: charts as PNG files need matplotlib" in done.err
-    assert "-m pip install 'matplotlib" in done.err
+    assert install_command("report") in done.err
     assert "--chart-format svg" in done.err
     assert not Path("report.html").exists()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
@@ -19,7 +20,10 @@ from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, MetricEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli, MadeRun, at
+from tests.kit.browser import needs_browser
+from tests.kit.live_browser import browser
 from tests.results.report.conftest import Make
+from tests.results.report.made_charts import curves
 from tests.results.report.test_report import BENCH, parsed, text_of, titles
 
 
@@ -103,6 +107,24 @@ def test_runs_share_one_chart(rsctl: Cli, make_run: Make) -> None:
     rows = [["".join(cell.itertext()) for cell in row] for row in parsed(page).iterfind(".//tr")]
     assert rows[0][:5] == ["run", "state", "loss", "best loss", "sample of loss"]
     assert rows[2][:4] == ["job-000001", "succeeded", "1.05", "1.05"]
+
+
+@needs_browser
+def test_a_printed_page_has_all_columns(rsctl: Cli, make_run: Make, tmp_path: Path) -> None:
+    """A table that scrolls on a screen was cut at the edge of the paper."""
+    for number in range(2):
+        made = make_run(f"job-{number:06}", second=15 * number)
+        for name in ("loss", "throughput", "validation/top1_accuracy"):
+            for step in range(2):
+                made.metric(15 * number + 3 + step, name, 12345.6, step=step)
+        made.succeed(15 * number + 12)
+    text_of(rsctl, "job-000000", "job-000001")
+    with browser(tmp_path / "profile") as tab:
+        tab.look(720)
+        tab.open((rsctl.folder / "report.html").as_uri())
+        tab.until("document.querySelectorAll('main table').length > 1")
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        assert tab.value("document.documentElement.scrollWidth") == 720
 
 
 def test_of_many_runs_the_best_have_a_colour(rsctl: Cli, make_run: Make) -> None:
@@ -311,3 +333,27 @@ def test_the_last_of_values_of_one_time_is_the_one_that_came_last(
     assert run is not None
     kept = readings_of(run, events).headline_series()["loss"]
     assert [event.step for event in kept] == sorted(event.step or 0 for event in kept)
+
+
+@pytest.mark.parametrize(
+    ("series", "values", "kept"),
+    [
+        # a series has at most 800 stretches, each with its lowest and its highest value
+        *((1, 1600, 1600), (1, 1601, 801), (1, 3200, 1600), (1, 3201, 801)),
+        # many series share 120,000 values, but each has at least 24 stretches
+        *((1000, 121, 61), (3000, 49, 25)),
+    ],
+)
+def test_the_values_that_a_report_keeps(series: int, values: int, kept: int) -> None:
+    """In little memory, however many there are."""
+    record = curves("a", {}).run
+    names = [f"node.m{number}" for number in range(series)]
+    found = readings_of(
+        record,
+        (
+            MetricEvent(time=at(1), replica="worker-0", name=name, value=step % 7, step=step)
+            for step in range(values)
+            for name in names
+        ),
+    ).curves
+    assert {len(found[name]["worker-0"].events()) for name in names} == {kept}

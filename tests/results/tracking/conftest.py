@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,10 +30,15 @@ def at(second: float) -> str:
 class TrackedJob:
     """A run with one tracker."""
 
-    def __init__(self, tracker: PlannedTracker, run: str = "job-a") -> None:
+    def __init__(
+        self,
+        tracker: PlannedTracker,
+        run: str = "job-a",
+        parameters: Mapping[str, Any] = PARAMETERS,
+    ) -> None:
         self.run, self.tracker, self.store = run, tracker, Store()
         self._second = 10.0
-        plan = TrackingPlan(trackers=[tracker], parameters=PARAMETERS)
+        plan = TrackingPlan(trackers=[tracker], parameters=dict(parameters))
         self.store.add(
             RunRecord(
                 run=run,

@@ -125,6 +125,26 @@ def test_a_secret_of_four_characters_is_one(monkeypatch: pytest.MonkeyPatch) -> 
     assert run_message(run, "failed").body.split("\n")[1] == "it is ***"
 
 
+def test_a_secret_from_a_variable_of_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan names the script's variable, the job file the one in this environment."""
+    values = {"HF_TOKEN_OF_CI": "hunter22", "TEAM": "vision", "LOGIN_OF_CI": "swordfish"}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    spec = (
+        "run:\n  env:\n    PIN: '${PIN}'\n    HF_TOKEN: '${HF_TOKEN_OF_CI}'\n"
+        "    AUTHORIZATION: 'Bearer ${LOGIN_OF_CI}'\n  args: {SPINNER: '${TEAM}'}\n"
+    )
+    env = dict.fromkeys(("PIN", "HF_TOKEN", "AUTHORIZATION"))
+    run = ended(reason="vision: not hunter22, swordfish", plan={"env": env}, spec=spec)
+    assert run_message(run, "failed").body.split("\n")[1] == "vision: not ***, ***"
+    trial = Trial(cell=0, repetition=0, run="job-a", state=JobState.FAILED, reason=run.reason)
+    bench = BenchRecord(
+        bench="job-bench-1", name="job", target="vertex", definition="x", created=at(0),
+        state=JobState.FAILED, cells=[{}], repeat=1, trials=[trial], text=spec,
+    )  # fmt: skip
+    assert "job-a: vision: not ***, ***\n" in bench_message(bench).body
+
+
 def test_secrets_that_are_alike_or_have_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"A": "abcd", "B": "abcd  efgh", "C": "line one\n line two\n}\n"}
     for name, value in values.items():

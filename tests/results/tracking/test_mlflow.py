@@ -138,7 +138,8 @@ def test_parameters_metrics_and_the_result_are_there_once(
 def test_no_metrics_are_joined_and_no_steps_are_changed(
     server: str, read: Read, send: Send
 ) -> None:
-    job = TrackedJob(PlannedTracker(kind="mlflow", location=server), "job-m2")
+    parameters = {"long": "x" * 501, "empty": "", **{f"p{number}": number for number in range(99)}}
+    job = TrackedJob(PlannedTracker(kind="mlflow", location=server), "job-m2", parameters)
     names = ["a//b", "a__b", "n" * 260 + "1", "n" * 260 + "2"]
     names += ["acc@1", "acc(1)", "acc%", "a+b=c", "a_b:c/d.e-f"]
     for name in names:
@@ -148,6 +149,8 @@ def test_no_metrics_are_joined_and_no_steps_are_changed(
     assert send(job.run).is_complete
     (run,) = [run for run in read() if run["name"] == "job-m2"]
     assert sorted(step for step, *_ in run["metrics"]["loss"]) == [-2, -1]
+    assert (len(run["params"]), run["params"]["p98"]) == (101, "98")
+    assert (run["params"]["long"], run["params"]["empty"]) == ("x" * 500, "-")
     sent = [name for name in run["metrics"] if name[0] in "an"]
     assert len(sent) == 9
     assert {"a__b", "a_b:c/d.e-f"} < set(sent)

@@ -274,11 +274,14 @@ def test_a_message_waits_for_an_environment_that_has_the_url(
     job = NotifiedJob("succeeded")
     job.end()
     monkeypatch.delenv("HOOK")
-    with pytest.raises(Exception, match="HOOK is not set"):
-        job.sender().step()
+    sender = job.sender()
+    with pytest.raises(Exception, match="HOOK is not set") as problem:
+        sender.step()
+    sender.failed(str(problem.value))
     monkeypatch.setenv("HOOK", hook.url)
-    job.send()
+    sent = job.send()
     assert [each["title"] for each in hook.messages] == ["job succeeded"]
+    assert sent.cursor.problem is None
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
 import pytest
 
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
 from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking import choice, process
 from rsctl.results.tracking.cursor import CursorFile
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import StateEvent
 from rsctl.runs.tracker import MetricPoint, Result, State, TrackerError
@@ -33,6 +37,7 @@ class Down:
 
     def __init__(self, due: float = 0.0) -> None:
         self.second, self.due = 0.0, due
+        self.happen: Callable[[], object] = end_job
         self.tries: list[float] = []
         self.when_tried: Callable[[int], object] = lambda number: None
 
@@ -43,7 +48,7 @@ class Down:
         before, self.second = self.second, round(self.second + seconds, 6)
         assert self.second < 200, "waits forever"
         if before < self.due <= self.second:
-            end_job()
+            self.happen()
 
     def begin(self, state: State) -> None:
         self.tries.append(self.second)
@@ -95,3 +100,65 @@ def test_a_command_that_follows_no_run_tries_once(make_down: Callable[..., Down]
     down = make_down()
     process.send("job-a", follow=False)
     assert down.tries == [0]
+
+
+class Up(Down):
+    """A tracker that takes everything."""
+
+    def begin(self, state: State) -> None:
+        pass
+
+
+@pytest.fixture
+def up(monkeypatch: pytest.MonkeyPatch) -> Up:
+    made = Up()
+    monkeypatch.setattr(choice, "open_tracker", lambda *_: made)
+    monkeypatch.setattr(process, "monotonic", made.monotonic)
+    monkeypatch.setattr(process, "sleep", made.sleep)
+    return made
+
+
+@pytest.mark.parametrize(("released", "seconds"), [(None, 15), (40.0, 55)])
+def test_a_run_in_progress_that_no_process_watches_is_left_after_a_while(
+    up: Up, released: float | None, seconds: float
+) -> None:
+    TrackedJob(PlannedTracker(kind="mlflow", location="https://x"))
+    if released is not None:
+        lock = RunFolder("job-a").lock()
+        up.due, up.happen = released, lambda: os.close(lock)
+    process.send("job-a", follow=True)
+    assert seconds <= up.second < seconds + 0.5
+
+
+@pytest.mark.parametrize(
+    ("state", "released", "seconds"),
+    [(JobState.RUNNING, None, 15), (JobState.RUNNING, 40.0, 55), (JobState.SUCCEEDED, 40.0, 0)],
+)
+def test_the_runs_of_a_bench_are_sent_until_it_ends_or_no_process_drives_it(
+    monkeypatch: pytest.MonkeyPatch,
+    up: Up,
+    state: JobState,
+    released: float | None,
+    seconds: float,
+) -> None:
+    sent: list[tuple[str, bool]] = []
+    monkeypatch.setattr(process, "send", lambda run, follow: sent.append((run, follow)))
+    jobs = [
+        TrackedJob(PlannedTracker(kind="mlflow", location="https://x"), f"job-{n}") for n in "ab"
+    ]
+    trials = [Trial(cell=0, repetition=n, run=job.run) for n, job in enumerate(jobs)]
+    trials.append(Trial(cell=0, repetition=2, run="job-gone"))
+    bench = BenchRecord(
+        bench="b-bench", name="b", target="process", definition="d", created=at(0), cells=[{}],
+        state=state, trials=trials,
+    )  # fmt: skip
+    Benches(jobs[0].store).claim(bench)
+    for trial in trials:
+        Benches(jobs[0].store).begin(bench.bench, trial)
+    BenchFolder("b-bench").path.mkdir(parents=True)
+    lock = BenchFolder("b-bench").lock() if released is not None else None
+    if released is not None and lock is not None:
+        up.due, up.happen = released, lambda: os.close(lock)
+    process.send_bench("b-bench")
+    assert sent == [("job-a", True), ("job-b", True)]
+    assert seconds <= up.second < seconds + 0.5

@@ -13,8 +13,9 @@ from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking import tensorboard
 from rsctl.results.tracking.event_file import crc32c
 from rsctl.runs.records import RunRecord
+from rsctl.runs.stream.events import Failure
 from rsctl.runs.tracker import MetricPoint, Result, TrackedRun
-from tests.results.tracking.conftest import SPEC, TrackedJob
+from tests.results.tracking.conftest import SPEC, TrackedJob, at
 
 Values = list[tuple[int, float]]
 
@@ -85,17 +86,36 @@ def test_a_metric_that_the_chief_does_not_log_has_its_own_series(
 
 
 def test_parameters_and_the_result_are_texts_without_markup(job: TrackedJob, folder: Path) -> None:
+    with job.store.transaction() as db:
+        db.execute('UPDATE runs SET settings=\'["run.args.lr=0.1", "workers.count=2"]\'')
+    failure = Failure(replica="worker-1", time=at(49), exit_code=1)
+    job.store.record_failure(job.run, failure)
+    job.log([2.0])
     job.end(JobState.FAILED, "worker-1 failed\n<script>")
     job.send()
     found = read(folder)
-    lines = text(found, "rsctl/parameters").split("\n")
-    assert "    run.args.lr: 0.1" in lines
-    assert "    run.script: <b>|train.py # x" in lines
-    assert all(line.startswith("    ") for line in lines)  # a block of code: nothing has a meaning
+    # blocks of code: nothing in them has a meaning
+    assert text(found, "rsctl/parameters").split("\n") == [
+        "    rsctl.run: job-a",
+        "    rsctl.job: job",
+        "    rsctl.target: process",
+        "    rsctl.url: process://job-a",
+        "    run.args.lr: 0.1",
+        "    workers.count: 2",
+        "    run.script: <b>|train.py # x",
+    ]
     assert text(found, "rsctl/job") == "    " + SPEC.rstrip()[:9] + "\n    " + SPEC.rstrip()[10:]
-    assert text(found, "rsctl/result").split("\n")[:2] == [
+    assert text(found, "rsctl/result").split("\n") == [
         "    state: failed",
         "    reason: worker-1 failed <script>",
+        "    exit_code: 1",
+        f"    first_failure: {failure.reason}",
+        "    settings: run.args.lr=0.1 workers.count=2",
+        "    loss: 2.0",
+        "    run.queue: 5.0",
+        "    run.first_step: 6.0",
+        "    run.time: 45.0",
+        "    run.total: 50.0",
     ]
 
 

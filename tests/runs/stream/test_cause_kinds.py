@@ -574,6 +574,11 @@ def test_texts_of_a_kind_have_its_code(raised: str, code: str) -> None:
         ("OSError: [Errno 99] Cannot assign requested address", "network", "own node"),
         ("OSError: [Errno 113] No route to host", "network", "firewalls"),
         ("OSError: [Errno 7] Argument list too long: '/bin/sh'", "system-call", "in a file"),
+        ("rsctl: cannot run python: Argument list too long", "system-call", "in a file"),
+        ("train.sh: line 9: /bin/tar: Argument list too long", "system-call", "in a file"),
+        ("sh: 1: /bin/tar: Argument list too long", "system-call", "in a file"),  # dash
+        # https://github.com/microsoft/physical-ai-toolchain/issues/1036
+        ("exec /osmo/bin/osmo_exec: argument list too long", "system-call", "run.env"),
         ("PermissionError: [Errno 1] Operation not permitted: 'a.so'", "file-permission",
          "shutil.copyfile"),
         ("OSError: [Errno 26] Text file busy: '/tmp/x'", "system-call", "renames"),

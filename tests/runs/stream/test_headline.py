@@ -73,6 +73,15 @@ def test_a_curve_of_several_replicas_is_not_a_saw() -> None:
     assert [m.step for m in headline_series(events)] == list(range(100))
 
 
+@pytest.mark.parametrize("has_steps", [True, False])
+def test_lines_that_were_read_at_once(has_steps: bool) -> None:
+    """All values of another replica than the chief count, also if they have one time."""
+    events = [at(1, "worker-1", float(s), s if has_steps else None) for s in range(2000)]
+    made = tally(events, goal="max")
+    assert made.summary()["loss"] == {"last": 1999.0, "count": 2000, "best": 1999.0}
+    assert [m.value for m in headline_series(events)] == [float(s) for s in range(2000)]
+
+
 def test_a_late_line_is_not_the_last_value() -> None:
     events = [at(1, "worker-0", 3.0, 1), at(3, "worker-0", 1.0, 3), at(2, "worker-0", 2.0, 2)]
     made = tally(events)

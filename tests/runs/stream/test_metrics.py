@@ -483,12 +483,24 @@ def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: st
         (r"([0-9.]+)ms/step", ("5ms/step", "1s/step"), "1s/step"),
         (r"([0-9.]+)s/step", ("1s/step", "87us/step"), "87us/step"),
         (r"val ([0-9.]+)ms/step", ("val 5ms/step", "train 1s/step"), None),
+        (r"([0-9.]+)it/s", ("985it/s", "1.02kit/s"), "1.02kit/s"),
+        (r"([0-9.]+)it/s", ("3.51Kit/s",), "3.51Kit/s"),
+        (r", ([0-9.]+)\s?samples/s", (", 985 samples/s", ", 1.02k samples/s"), "1.02k"),
+        (r"\(([0-9.]+)/s", ("3 in 1s (985.2/s)", "9k in 9s (1.0k/s)"), "1.0k/s"),
+        (r"([0-9.]+) ?MB/s", ("985 MB/s", "1.02 GB/s"), "1.02 GB/s"),
+        (r"([0-9.]+)kB/s", ("985kB/s", "512B/s"), "512B/s"),
+        (r"([0-9.]+)MiB/s", ("985MiB/s", "1.02GiB/s"), "1.02GiB/s"),
+        (r"([0-9.]+) tokens/sec", ("985 tokens/sec", "1.02M tokens/sec"), "1.02M"),
+        (r"([0-9.]+)it/s", ("985it/s", "1.02kB/s", "1.02bit/s", "kit/s"), None),
+        (r"([0-9.]+)/s", ("985/s", "12.3MB/s", "1.02k/step"), None),
     ],
 )
-def test_slow_steps_in_the_inverse_unit_are_a_finding(
+def test_a_rate_in_another_unit_than_that_of_the_regex_is_a_finding(
     regex: str, texts: Sequence[str], shown: str | None
 ) -> None:
-    """tqdm prints seconds for each iteration below 1 it/s: the sample would be of the fast ones."""
+    """tqdm prints 1.02kit/s after 985it/s, and seconds for each iteration below 1 it/s: the sample
+    would be of the others.
+    """
     found = findings_of(*texts, speed=regex)
     assert [(finding.code, finding.message) for finding in found] == [
         (

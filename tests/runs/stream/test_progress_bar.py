@@ -48,6 +48,22 @@ def test_the_latest_state_is_kept_twice_a_second_and_dropped_with_the_line_end(
     assert journal.close() == b""
 
 
+def test_a_bar_that_has_ended_gives_way_to_the_next(tmp_path: Path, clock: Clock) -> None:
+    """tqdm begins each state with a carriage return, and ends the last one with a line end."""
+    log = tmp_path / "log"
+    journal, bar = JournalWriter(log), ProgressBarFile(log)
+
+    def printed(data: bytes) -> str:
+        journal.feed("stderr", data)
+        clock.now += 1
+        bar.keep(journal.unfinished)
+        return read_progress_bar(log)
+
+    assert printed(b"\rEpoch 1:  50%|##  |") == "Epoch 1:  50%|##  |"
+    assert printed(b"\rEpoch 1: 100%|####|\n") == ""
+    assert printed(b"\rEpoch 2:   0%|    |") == "Epoch 2:   0%|    |"
+
+
 def test_a_full_disk_costs_the_bar_alone(tmp_path: Path, clock: Clock) -> None:
     bar = ProgressBarFile(tmp_path / "missing" / "log")
     bar.keep(b"\r 10%")

@@ -281,6 +281,7 @@ def test_the_time_limit(rsctl: Rsctl) -> None:
             "correct that line, such as `#!/usr/bin/env bash`, or install the program: in an",
         ),
         ("./run", "+echo hello\n", "its first line names no interpreter", "begin it with such as "),
+        ("run", "+#!/bin/sh\n", "it is a file here, and no program of PATH", "start it with its "),
         (".", "", "it is a folder", "correct run.command: it must begin with a program"),
         ("exec", "", "it is for a shell, and none runs it", "start a shell: command: [bash, -c, "),
     ],

@@ -17,6 +17,7 @@ from rsctl.findings import Finding, RsctlError
 from rsctl.images.events import BuildEvent
 from rsctl.images.package import make_package
 from rsctl.job.job import Job
+from rsctl.runs.stream.formatting import format_bytes
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.managed.package_upload import upload_package
@@ -102,7 +103,7 @@ def test_it_is_there_under_its_hash(tmp_path: Path, cloud: Cloud) -> None:
     content = cloud.content(name)
     assert hashlib.sha256(gzip.decompress(content)).hexdigest() == digest
     assert isinstance(reported, Finding)
-    assert reported.message == f"image.source goes to bucket staging: {len(content)} bytes"
+    assert reported.message == f"image.source goes to bucket staging: {format_bytes(len(content))}"
 
 
 def test_it_is_uploaded_once(tmp_path: Path, cloud: Cloud) -> None:

@@ -153,7 +153,10 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
             ],
         ),
         (
-            {"workers": {"count": 2}, "chief": {"env": {"PASS": "${TOKEN}"}}},
+            {
+                "workers": {"count": 2},
+                "chief": {"env": {"PASS": "${TOKEN}", "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}},
+            },
             [
                 "error chief.env.PASS: SageMaker gives all machines of a job the same variables, "
                 "so those of the chief are passed as arguments, which are not safe for a secret "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any, cast
@@ -52,14 +53,14 @@ def run_of(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_script_of_a_folder_is_named_by_hyperparameters(tmp_path: Path, code: Path) -> None:
-    job = merged(run_of(args={"epochs": 3, "name": "a b"}), {"inputs": {"train": "s3://data/t/"}})
+    job = merged(run_of(args={"epochs": 3, "name": "a-b"}), {"inputs": {"train": "s3://data/t/"}})
     body = plan_of(tmp_path, job, TARGET)["request"]["body"]
     given = body["HyperParameters"]
     place = json.loads(given.pop("sagemaker_submit_directory"))
     assert place.startswith("s3://staging/x/packages/")
     assert given == {
         "epochs": "3",
-        "name": '"a b"',
+        "name": '"a-b"',
         "sagemaker_program": '"train.py"',
         "sagemaker_container_log_level": "20",
         "sagemaker_job_name": '"job-7f3k2a"',
@@ -160,7 +161,43 @@ def test_what_the_toolkit_cannot_start(
     assert [shown(finding) for finding in found if finding.is_error] == [expected]
 
 
-@pytest.mark.parametrize("way", ["script", "module"])
+@pytest.mark.parametrize(
+    ("args", "script", "changed"),
+    [
+        ({"text": "a b", "lr": 0.1}, "train.py", "text"),
+        (["--json", '{"a":1}', "--empty="], "train.py", "json, empty"),
+        ({"price": "$5", "lines": "a\nb", "home": "~/x", "both": "a&b"}, "train.py",
+         "price, lines, home, both"),
+        ({"lr": -1e-5, "layers": "[1,2]", "path": "s3://b/a=1,b:2@3%+_", "name": "größe"},
+         "train.py", None),
+        ({"text": "a b&c", "json": '{"a":1}', "name": "it's", "regex": r"\d"}, "train.sh",
+         "json, name"),
+    ],
+)  # fmt: skip
+def test_arguments_that_a_shell_changes(
+    tmp_path: Path, code: Path, args: Any, script: str, changed: str | None
+) -> None:
+    """https://github.com/aws/sagemaker-training-toolkit/issues/128"""
+    (code / "train.sh").touch()
+    job = run_of(args=args, script=script, launcher="none")
+    found = [shown(each) for each in findings_of(tmp_path, job, TARGET) if each.code == "args"]
+    assert found == [
+        "warning run.args: SageMaker's images pass arguments through a shell, which splits or "
+        f"changes the value of {changed} -> put it in run.env or in a file of the package, or use "
+        "image.source instead of run.package"
+    ] * bool(changed)
+
+
+def test_a_script_whose_name_a_shell_changes(tmp_path: Path, code: Path) -> None:
+    (code / "my train.py").touch()
+    found = findings_of(tmp_path, run_of(script="my train.py"), TARGET)
+    assert [shown(each) for each in found if each.is_error] == [
+        "error run.script: SageMaker's images start the script by a shell, which changes "
+        "'my train.py' -> rename it: use letters, digits, and ._-"
+    ]
+
+
+@pytest.mark.parametrize("way", ["script", "module", "shell"])
 def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str) -> None:
     data = rsctl.home / "rehearsal" / "s3" / "data" / "t"
     data.mkdir(parents=True)
@@ -170,14 +207,22 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
         ranks = "None"  # the toolkit starts no ranks
         (code / "setup.py").write_text(SETUP)
         run = {"script": None, "module": "trainer.task", "launcher": "none"}
-    changes = {"run": {**run, "args": {"epochs": 2}}, "inputs": {"train": "s3://data/t/"}}
+    elif way == "shell":
+        ranks = "None"
+        (code / "train.sh").write_text(f'#!/bin/sh\nexec {sys.executable} train.py "$@"\n')
+        run = {"script": "train.sh", "launcher": "none"}
+    name = "a b" if way == "shell" else "'a b'"  # a shell reads the quotes
+    changes = {
+        "run": {**run, "args": {"epochs": 2, "name": name}},
+        "inputs": {"train": "s3://data/t/"},
+    }
     (tmp_path / "job.yaml").write_text(json.dumps(merged(run_of(), changes)))
     job = str(tmp_path / "job.yaml")
     done = rsctl("submit", job, *rehearsed("sagemaker"), "-o", "json")
     assert done.exit_code == 0, done.stderr
     lines = [text for text in rsctl.log("@last").splitlines() if "train [" in text]
     assert [line.partition("train [")[2] for line in sorted(lines)] == [
-        f"'--epochs', '2'] train {ranks} 2 code"
+        f"'--epochs', '2', '--name', 'a b'] train {ranks} 2 code"
     ] * 2
 
 

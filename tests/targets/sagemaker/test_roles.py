@@ -145,7 +145,7 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
             ],
         ),
         (
-            {"roles": {"ps": {"env": {"PASS": "${TOKEN}"}}}},
+            {"roles": {"ps": {"env": {"PASS": "${TOKEN}", "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}}}},
             [
                 "error roles.ps.env.PASS: SageMaker gives all machines of a job the same "
                 "variables, so those of a role are passed as arguments, which are not safe for a "

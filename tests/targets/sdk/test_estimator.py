@@ -244,7 +244,7 @@ def test_without_the_sdk_it_says_where_to_have_it(
     (finding,) = raised.value.findings
     assert (finding.code, finding.remedy) == (
         "sdk",
-        "in a separate environment: pip install 'sagemaker<3' rsctl-train; version 3 has "
+        "install it with rsctl in a separate environment: pip install 'sagemaker<3'; version 3 has "
         "model_trainer instead",
     )
 

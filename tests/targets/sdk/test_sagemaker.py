@@ -136,7 +136,7 @@ def test_source_in_an_image_of_aws_is_started_by_the_sdk(train: Train, tmp_path:
 
 PACKAGED = """
 name: t
-run: {package: s3://code/sourcedir.tar.gz, script: train.py, args: {name: a b}, launcher: none}
+run: {package: s3://code/sourcedir.tar.gz, script: train.py, args: {name: a-b}, launcher: none}
 image: {uri: 763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.6.0-cpu-py312}
 workers: {count: 2, machine: ml.m5.xlarge}
 outputs: s3://bucket/out
@@ -151,7 +151,7 @@ def test_a_package_in_a_bucket_is_the_plans_request(
     """And it runs: the script ends with an error unless it is called as it should be."""
     bucket = tmp_path / "cloud" / "s3" / "code"
     bucket.mkdir(parents=True)
-    (tmp_path / "train.py").write_text("import sys\nassert sys.argv[1:] == ['--name', 'a b']\n")
+    (tmp_path / "train.py").write_text("import sys\nassert sys.argv[1:] == ['--name', 'a-b']\n")
     with tarfile.open(bucket / "sourcedir.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "train.py", "train.py")
     job = train("object", PACKAGED)

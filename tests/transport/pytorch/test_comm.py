@@ -213,13 +213,55 @@ def test_torchcomms_in_place_of_the_backend_is_told_before_the_start(
     )
 
 
-def test_compression_without_a_model_is_told(alone: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(("key", "value"), [("compression", "fp16"), ("hook", "a:b")])
+def test_a_key_without_a_model_is_told(alone: Callable[..., Any], key: str, value: str) -> None:
     program = "import torch.distributed as dist\ndist.init_process_group('gloo')"
-    ended = alone(program, RSCTL_COMM_COMPRESSION="fp16")
+    ended = alone(program, **{f"RSCTL_COMM_{key.upper()}": value})
     assert ended.code == 0
-    assert [line["message"] for line in ended.printed("finding")] == [
-        "comm.compression: fp16 was not applied: the script made no DistributedDataParallel"
+    assert [(line["message"], line["remedy"]) for line in ended.printed("finding")] == [
+        (
+            f"comm.{key}: {value} was not applied: the script made no DistributedDataParallel",
+            f"Remove comm.{key}, or wrap the model in DistributedDataParallel.",
+        )
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "left_out", "line"),
+    [
+        ("gloo", None, [], "gloo"),
+        ("gloo", "GLOO", [], "gloo"),
+        (
+            *("gloo", "nccl", ["pg_options", "device_id"]),
+            "gloo instead of the script's nccl, without its pg_options and device_id",
+        ),
+        (
+            *("rsctl", "nccl", ["pg_options"]),
+            "rsctl instead of the script's nccl, without its pg_options",
+        ),
+    ],
+)
+def test_what_only_the_script_s_own_backend_understands_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    asked: str | None,
+    left_out: list[str],
+    line: str,
+) -> None:
+    from rsctl.transport.pytorch.backend import wrap_init_process_group
+    from rsctl.transport.pytorch.settings import CommSettings
+
+    def init_process_group(
+        backend: Any = None, timeout: Any = None, pg_options: Any = None, device_id: Any = None
+    ) -> Any:
+        return locals()
+
+    monkeypatch.delenv("RANK", raising=False)
+    call = wrap_init_process_group(init_process_group, CommSettings(backend=name))
+    given = {"timeout": 5, "pg_options": "options", "device_id": "cuda:0"}
+    assert call(asked, **given) == {**given, **dict.fromkeys(left_out), "backend": name}
+    assert capfd.readouterr().err == f"rsctl: process group: backend {line}\n"
 
 
 def test_without_a_wish_one_small_module_is_imported(

@@ -135,8 +135,11 @@ def test_reducers_that_no_gradient_reached(
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_ranks_that_form_a_group_and_exchange_nothing(run: Callable[..., Any], nodes: int) -> None:
-    """A barrier carries no data, so it does not count as an exchange."""
-    ended = run("apart.py", "forgotten", nodes=nodes, ranks=2 // nodes, **EXPECTED)
+    """A barrier carries no data, so it does not count as an exchange. The launcher knows the ranks
+    of nodes at least.
+    """
+    expected = {"RSCTL_EXPECTED_RANKS": str(nodes)}
+    ended = run("apart.py", "forgotten", nodes=nodes, ranks=2 // nodes, **expected)
     assert only(ended) == (
         "workers-apart",
         "2 ranks formed a process group and exchanged nothing by it: each trained by itself",
@@ -159,7 +162,7 @@ def test_ranks_that_may_exchange_data_without_torch(run: Callable[..., Any]) -> 
     assert ended.printed("finding") == []
 
 
-@pytest.mark.parametrize("kind", ["ddp", "manual", "messages", "nothing"])
+@pytest.mark.parametrize("kind", ["ddp", "ended", "manual", "messages", "nothing"])
 def test_what_is_right_says_nothing(run: Callable[..., Any], kind: str) -> None:
     ended = run("apart.py", kind, nodes=2, ranks=1, **EXPECTED)
     assert (ended.code, ended.printed("finding"), ended.messages) == (0, [], [])

@@ -69,5 +69,5 @@ def _not_started(why: str) -> RsctlError:
 
 
 def _last_line(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines()
+    lines = log.read_text("utf-8", errors="replace").strip().splitlines()
     return sanitize_line(lines[-1])[:500] if lines else "it ended without writing anything"

@@ -1,13 +1,15 @@
 """Starts the script of a node that is a process, as AWS's sagemaker-training toolkit does.
 
 `python3 -I -c TEXT RSCTL_START PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started
-once. Code with a setup.py is installed below the node's own root folder, without dependencies, for
-which it uses this Python's, and its program is run as a module.
+once. A shell reads the arguments without quotes, as with the toolkit; those of a shell script are
+in single quotes within double quotes. Code with a setup.py is installed below the node's own root
+folder, without dependencies, for which it uses this Python's, and its program is run as a module.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -17,19 +19,25 @@ def main(rsctl_start: str, program: str, ranks: str, *arguments: str) -> None:
     root = os.environ["RSCTL_ROOT"]
     os.chdir(os.path.join(root, "opt/ml/code"))
     search_path = [os.getcwd(), os.environ.get("PYTHONPATH")]
-    run = [program]
-    if os.path.exists("setup.py"):
+    run, words = ["--python", "--", program], [*arguments]
+    if program.endswith(".sh"):
+        os.chmod(program, 0o700)
+        run, words = ["--", f"./{program}"], [shlex.quote(each) for each in arguments]
+    elif os.path.exists("setup.py"):
         target = os.path.join(root, "python-packages")
         install(["--no-deps", "--upgrade", "--target", target, "."])
         search_path.insert(0, target)
-        run = ["-m", program[:-3] if program.endswith(".py") else program]
+        run[2:] = ["-m", program[:-3] if program.endswith(".py") else program]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in search_path if path)
     os.environ["RSCTL_TARGET"] = "sagemaker"
     launcher = ["--launcher", "torchrun", "--processes", ranks]
     launch = launcher if int(ranks) else ["--launcher", "once"]
     sys.stdout.flush()
-    start = [sys.executable, rsctl_start, "rsctl.node.launch", *launch, "--python", "--"]
-    os.execv(sys.executable, [*start, *run, *arguments])  # noqa: S606
+    start = [sys.executable, rsctl_start, "rsctl.node.launch", *launch, *run]
+    line = " ".join(["exec", *map(shlex.quote, start), *words])
+    if program.endswith(".sh"):
+        line = f'exec /bin/sh -c "{line}"'
+    os.execv("/bin/sh", ["sh", "-c", line])  # noqa: S606
 
 
 def install(options: list[str]) -> None:

@@ -65,7 +65,7 @@ def _sdk() -> dict[str, Any]:
         from sagemaker.session import Session
     except ImportError:
         message = "version 2 of the SageMaker SDK, which has estimators, is not installed"
-        remedy = "in a separate environment: pip install 'sagemaker<3' rsctl-train; "
+        remedy = "install it with rsctl in a separate environment: pip install 'sagemaker<3'; "
         remedy += "version 3 has model_trainer instead"
         raise RsctlError(ExitCode.ENVIRONMENT, error("sdk", message, remedy)) from None
 

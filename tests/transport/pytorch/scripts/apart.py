@@ -1,6 +1,6 @@
 """Scripts whose ranks do not train together, or not by the reducers.
 
-apart.py alone|forgotten|manual|messages|ddp|smaller|caught|nothing|failed [MODULE]
+apart.py alone|forgotten|manual|messages|ddp|ended|smaller|caught|nothing|failed [MODULE]
 
 MODULE is a framework that the script is to have imported.
 """
@@ -26,7 +26,7 @@ if kind in ("smaller", "caught"):
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 elif kind != "alone":
     dist.init_process_group("gloo")
-if kind == "ddp":
+if kind in ("ddp", "ended"):
     model = torch.nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model(torch.ones(2, 4)).sum().backward()
@@ -41,6 +41,7 @@ if kind == "messages":
 optimizer.step()
 if kind in ("forgotten", "messages"):
     dist.barrier()
+if kind in ("forgotten", "messages", "ended"):
     dist.destroy_process_group()
 if kind == "failed":
     raise ValueError("it failed by itself")
