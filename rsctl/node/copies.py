@@ -11,6 +11,7 @@ import atexit
 import errno
 import fcntl
 import functools
+import glob
 import json
 import os
 import shutil
@@ -104,6 +105,15 @@ def _use(path: str) -> int:
 @functools.cache
 def _remove_at_exit(path: str, folder: int) -> None:
     atexit.register(_remove_unused, path, folder)
+    # What an earlier job has left here that was killed: its copies fill the disk.
+    parent = glob.escape(os.path.dirname(path))
+    for lock in glob.glob(os.path.join(parent, "rsctl-*", ".*.complete.lock")):
+        left = os.path.dirname(lock)
+        with suppress(OSError):
+            other = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            if os.fstat(other).st_uid == os.geteuid() and left != path:
+                _remove_unused(left, other)
+            os.close(other)
 
 
 def _remove_unused(path: str, folder: int) -> None:

@@ -95,6 +95,30 @@ def test_a_copy_is_removed_by_the_last_process_that_uses_it(source: Path) -> Non
     assert not Path(data.marker).parent.exists()
 
 
+def test_copies_of_a_killed_job_are_removed_by_the_next_one(source: Path, tmp_path: Path) -> None:
+    """What a job in progress uses stays, and so does a folder that is no copy."""
+    folders = [tmp_path / f"rsctl-{name}" for name in ("killed", "lives", "next", "mine")]
+    folders[3].mkdir()
+    program = "from rsctl.node import copies; copies.copy(copies.{!r}); input('.')"
+    nodes = []
+    for folder in folders[:3]:
+        data = wanted(source)
+        marker = f"{folder}/.train.complete"
+        data = replace(data, target=f"{folder}/train/data", marker=marker, is_removed=True)
+        command = [sys.executable, "-uc", program.format(data)]
+        nodes.append(subprocess.Popen(command, stdin=-1, stdout=-1))
+        assert nodes[-1].stdout is not None
+        assert nodes[-1].stdout.read(1) == b"."
+        if folder is folders[0]:
+            nodes[0].kill()
+            nodes[0].communicate()
+            assert folder.exists()
+    assert [folder.exists() for folder in folders] == [False, True, True, True]
+    for node in nodes[1:]:
+        node.communicate(b"\n")
+    assert [folder.exists() for folder in folders] == [False, False, False, True]
+
+
 def test_a_single_file_and_chosen_files(source: Path) -> None:
     other = source.parent
     single = CopyRequest("one", str(source / "a"), str(other / "one/a"), str(other / ".one"))
