@@ -43,7 +43,7 @@ class JournalWriter:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o600)
         except OSError as problem:
-            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
                 raise
             self._file, self.full = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), True
         size = os.fstat(self._file).st_size
