@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from rsctl.atomic_file import open_regular
@@ -27,6 +28,14 @@ _CODES: dict[Stream, bytes] = {"stdout": b" o ", "stderr": b" e "}
 _STREAMS: dict[bytes, Stream] = {code: name for name, code in _CODES.items()}
 _TEXT = TIME_LENGTH + 3
 _LONG_AGO = "0001-01-01T00:00:00.000000Z"
+
+
+def allow_many_files() -> None:
+    """Raise this process's limit of open files: each replica's log is one, its pipes are two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 class JournalWriter:
