@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 
@@ -108,14 +109,15 @@ def read_waiting(run: str) -> Waiting | None:
 
 
 def _unforeseen(problem: Exception) -> RsctlError:
+    remedy = "to remove its records: rsctl forget"
     if isinstance(problem, OSError):
+        if problem.errno == errno.EROFS:
+            remedy = "make its disk writable"
         file = f"{problem.filename}: " if problem.filename else ""
         message = f"{file}{problem.strerror or problem}"
     else:
         message = f"{type(problem).__name__}: {problem}"
-    return RsctlError(
-        ExitCode.REFUSED, error("run", message, "to remove its records: rsctl forget")
-    )
+    return RsctlError(ExitCode.REFUSED, error("run", message, remedy))
 
 
 def clean_up_dead_emulators() -> None:

@@ -158,7 +158,7 @@ def _metric(sides: Sequence[Results], name: str) -> list[Compared]:
         pairs.append(pair)
     whole = [pair for pair in pairs if pair is not None]
     if len(whole) > 1 and len(whole) == len(pairs) and all(combine(whole, None)):
-        found.append(_across(found[0], whole))
+        found.append(_across(found, whole))
     return found
 
 
@@ -219,13 +219,16 @@ def _judge(compared: Compared, cells: list[CellSides]) -> None:
         compared.remark = "the first side's median is zero, so there is no percentage"
 
 
-def _across(like: Compared, cells: list[CellSides]) -> Compared:
+def _across(found: Sequence[Compared], cells: list[CellSides]) -> Compared:
+    first, last = combine(cells, None)
+    between = zip(*(each.sides[1:-1] for each in found), strict=True)
+    counts = [len(first), *(min(side.n for side in sides) for sides in between), len(last)]
     compared = Compared(
-        name=like.name,
-        unit=like.unit,
-        goal=like.goal,
+        name=found[0].name,
+        unit=found[0].unit,
+        goal=found[0].goal,
         cell=None,
-        sides=[Side(n=len(side), value=None, values=[]) for side in combine(cells, None)],
+        sides=[Side(n=count, value=None, values=[]) for count in counts],
     )
     _judge(compared, cells)
     return compared

@@ -269,7 +269,9 @@ class Benches:
         """Record that a trial is about to be submitted, under the id of its run."""
         with self._store.transaction() as db:
             db.execute(
-                "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO trials"
+                " (bench, cell, repetition, attempt, run, state, exit_code, reason)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *(bench, trial.cell, trial.repetition, trial.attempt, trial.run),
                     *(trial.state.value, trial.exit_code, trial.reason),

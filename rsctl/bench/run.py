@@ -8,9 +8,7 @@ is submitted, so that no repetition is run twice.
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic, sleep
 from typing import Literal, Optional
 
@@ -101,7 +99,6 @@ class _Driver:
 
     def run(self, stop: Callable[[], Stop]) -> BenchRecord:
         """Run until nothing remains, or an interruption stops it."""
-        _allow_many_files()
         self._begin()
         while True:
             self._reload()
@@ -224,11 +221,3 @@ class _Driver:
             return JobState.RUNNING
         worst = {state.exit_code: state for state in JobState if state.is_final}
         return worst.get(bench.exit_code, JobState.FAILED)
-
-
-def _allow_many_files() -> None:
-    """The number of open files of each active run."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

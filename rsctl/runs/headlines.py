@@ -126,7 +126,8 @@ def _read(db: sqlite3.Connection, run: str) -> _Kept:
 
 def _save(db: sqlite3.Connection, run: str, kept: _Kept) -> None:
     db.execute(
-        "INSERT INTO headlines VALUES (?, ?) ON CONFLICT DO UPDATE SET kept=excluded.kept",
+        "INSERT INTO headlines (run, kept) VALUES (?, ?)"
+        " ON CONFLICT DO UPDATE SET kept=excluded.kept",
         (run, msgspec.msgpack.encode(kept)),
     )
 

@@ -28,7 +28,12 @@ def try_lock(path: Path) -> int | None:
 
     Raises OSError.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:  # a read-only disk still shows that the lock is held
+        if is_locked(path):
+            return None
+        raise
     is_taken = False
     try:
         is_taken = _lock(file, fcntl.LOCK_EX, path)

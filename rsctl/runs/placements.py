@@ -117,7 +117,10 @@ def go_on(
             (JobState.QUEUED.value, None, attempt, *where, run),
         )
         db.execute("DELETE FROM replicas WHERE run=?", (run,))
-        db.execute("INSERT OR REPLACE INTO collected VALUES (?, ?, '[]')", (run, progress.decode()))
+        db.execute(
+            "INSERT OR REPLACE INTO collected (run, progress, facts) VALUES (?, ?, '[]')",
+            (run, progress.decode()),
+        )
         return _present(db, run)
 
 

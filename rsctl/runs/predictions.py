@@ -34,7 +34,8 @@ class RunPrediction(msgspec.Struct, frozen=True, kw_only=True):
 def keep_prediction(store: Store, run: str, prediction: RunPrediction) -> None:
     """Record the prediction for a run. Raises StoreError."""
     text = msgspec.json.encode(prediction).decode()
-    store.write("INSERT OR REPLACE INTO predictions VALUES (?, ?)", run, text)
+    statement = "INSERT OR REPLACE INTO predictions (run, prediction) VALUES (?, ?)"
+    store.write(statement, run, text)
 
 
 def prediction_of(store: Store, run: str) -> RunPrediction | None:

@@ -11,7 +11,8 @@ from rsctl.runs.stream.profiles import RankProfile
 def keep_profile(store: Store, run: str, profile: RankProfile) -> None:
     """Record the summary of a rank; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(profile).decode()
-    store.write("INSERT OR REPLACE INTO profiles VALUES (?, ?, ?)", run, profile.rank, text)
+    statement = "INSERT OR REPLACE INTO profiles (run, rank, record) VALUES (?, ?, ?)"
+    store.write(statement, run, profile.rank, text)
 
 
 def profiles_of(store: Store, run: str) -> list[RankProfile]:

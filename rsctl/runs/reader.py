@@ -11,7 +11,7 @@ import msgspec
 from rsctl.atomic_file import UNREADABLE, open_regular
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
-from rsctl.runs.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.journal import JournalReader, allow_many_files, tail_offset
 from rsctl.runs.stream.merge import OrderedMerge
 
 STATES = "states"
@@ -59,6 +59,7 @@ class RunReader:
     """
 
     def __init__(self, folder: RunFolder, since: Cursor) -> None:
+        allow_many_files()
         self.ended = False
         self._since = since
         self._states = StateReader(folder.states, since.get(STATES, 0))

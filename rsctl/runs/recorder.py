@@ -195,13 +195,13 @@ class Recorder:
         """Called once, when output can no longer be stored: removes the reserve to make space for
         the rest.
         """
-        self._reserve.unlink(missing_ok=True)
+        _free(self._reserve)
         self.finding(_full(self._folder.path))
 
     def close(self) -> None:
         """Write all waiting data and remove the reserve."""
         self.flush()
-        self._reserve.unlink(missing_ok=True)
+        _free(self._reserve)
         os.close(self._file)
 
     def _append(self, event: Event) -> None:
@@ -225,7 +225,7 @@ class Recorder:
                 return True
             except (sqlite3.Error, OSError) as problem:
                 self._problem = getattr(problem, "summary", str(problem))
-                self._reserve.unlink(missing_ok=True)
+                _free(self._reserve)
                 with suppress(OSError):  # standard error may be a file on the same disk
                     print(f"{now()} cannot write: {problem}", file=sys.stderr, flush=True)
         return False
@@ -235,7 +235,13 @@ def _reserve_space(path: Path) -> None:
     try:
         path.write_bytes(bytes(_RESERVE_BYTES))
     except OSError:
-        path.unlink(missing_ok=True)
+        _free(path)
+
+
+def _free(reserve: Path) -> None:
+    """Remove the reserve, unless the disk is read-only, as it is after an error of the disk."""
+    with suppress(OSError):
+        reserve.unlink()
 
 
 def _full(folder: Path) -> Finding:

@@ -36,7 +36,8 @@ def reported_steps(line: LogEvent) -> StepPart | None:
 def keep_steps(store: Store, run: str, part: StepPart) -> None:
     """Record a part; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(part).decode()
-    store.write("INSERT OR REPLACE INTO step_times VALUES (?, ?, ?)", run, part.part, text)
+    statement = "INSERT OR REPLACE INTO step_times (run, part, record) VALUES (?, ?, ?)"
+    store.write(statement, run, part.part, text)
 
 
 def steps_of(store: Store, run: str) -> StepRecord | None:

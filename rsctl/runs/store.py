@@ -70,7 +70,8 @@ class Store(Database):
             self._record_run(run, event)
         else:
             self.write(
-                "INSERT INTO replicas VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                "INSERT INTO replicas (run, replica, state, exit_code, reason, since)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                 " state=excluded.state, exit_code=excluded.exit_code, reason=excluded.reason,"
                 " since=excluded.since",
                 *(run, event.replica, event.state.value, event.exit_code),
@@ -105,7 +106,8 @@ class Store(Database):
         with self.transaction() as db:
             self._add_metrics(db, run, metrics)
             db.execute(
-                "INSERT INTO collected VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
+                "INSERT INTO collected (run, progress, facts) VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET"
                 " progress=excluded.progress, facts=excluded.facts",
                 (run, progress.decode(), _json(facts)),
             )
@@ -117,7 +119,8 @@ class Store(Database):
     def record_attempt(self, run: str, attempt: Attempt) -> None:
         """Record a start of the job that another one followed; of several the last counts."""
         self.write(
-            "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO attempts (run, attempt, ended, reason, failure)"
+            " VALUES (?, ?, ?, ?, ?)",
             *(run, attempt.attempt, attempt.ended, attempt.reason),
             _json(attempt.failure) if attempt.failure else None,
         )
@@ -135,7 +138,8 @@ class Store(Database):
             return
         self._headlines.before(db, run)
         rows = [(run, m.time, m.replica, m.name, m.step, _storable(m.value)) for m in added]
-        db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+        columns = "run, time, replica, name, step, value"
+        db.executemany(f"INSERT INTO metrics ({columns}) VALUES (?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
         self._headlines.add(db, added)
 
     def metrics(self, run: str, after: int = 0) -> Iterator[tuple[int, MetricEvent]]:

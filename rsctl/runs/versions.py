@@ -35,7 +35,8 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
 def keep_versions(store: Store, run: str, replica: str, versions: dict[str, str]) -> None:
     """Record a replica's versions and machine; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(versions).decode()
-    store.write("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", run, replica, text)
+    statement = "INSERT OR REPLACE INTO versions (run, replica, versions) VALUES (?, ?, ?)"
+    store.write(statement, run, replica, text)
 
 
 def versions_of(store: Store, run: str) -> dict[str, dict[str, str]]:

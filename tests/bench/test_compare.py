@@ -171,6 +171,10 @@ def test_cells_and_all_of_them_together() -> None:
     assert (across.cell, across.unit, across.goal) == (None, "/s", "max")
     assert across.effect == pytest.approx(-0.1, abs=0.02)
     assert [(s.value, s.values) for s in across.sides] == [(None, []), (None, [])]
+    middle = side("m", speed([95.0, 96.0], ONE), speed([47.0, None], TWO))
+    beside = compare([before, middle, after]).metrics
+    assert [[s.n for s in metric.sides] for metric in beside] == [[3, 2, 3], [3, 1, 2], [3, 1, 2]]
+    assert beside[2].effect == across.effect
     partly = side("b", speed([90.0, 92.0, 88.0], ONE), speed([None], TWO, "lost"))
     assert [metric.where for metric in compare([before, partly]).metrics] == [
         *("workers.count=1", "workers.count=2"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -145,21 +146,33 @@ def test_a_broken_folder_blocks_nobody(
     assert len(rsctl("list").out.splitlines()) == 2
 
 
-def test_a_bug_in_one_run_blocks_nobody(
-    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("problem", "shown"),
+    [
+        (
+            ZeroDivisionError("oops"),
+            "ZeroDivisionError: oops\n    -> to remove its records: rsctl forget\n",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "job-aaaaaa/states.log"),
+            "job-aaaaaa/states.log: Read-only file system\n    -> make its disk writable\n",
+        ),
+    ],
+)
+def test_a_problem_of_one_run_blocks_nobody(
+    rsctl: Cli,
+    make_run: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: Exception,
+    shown: str,
 ) -> None:
     def fail(_run: str) -> None:
-        raise ZeroDivisionError("oops")
+        raise problem
 
     monkeypatch.setattr(process.TARGET, "reconcile", fail, raising=False)
     make_run()
     done = rsctl("list")
-    assert (done.code, done.err) == (
-        0,
-        "job-aaaaaa may be out of date:\n"
-        "warning: ZeroDivisionError: oops\n"
-        "    -> to remove its records: rsctl forget\n",
-    )
+    assert (done.code, done.err) == (0, f"job-aaaaaa may be out of date:\nwarning: {shown}")
 
 
 def test_a_damaged_record_is_its_own_warning(rsctl: Cli, make_run: Make) -> None:

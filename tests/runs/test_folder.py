@@ -147,6 +147,29 @@ def test_replicas_are_those_of_the_description_or_of_the_logs() -> None:
         assert folder.replicas() == ["worker-0", "worker-1"]
 
 
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_lock_is_seen_on_a_disk_that_has_become_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    lock = try_lock(tmp_path / "lock")
+    assert lock is not None
+    if not is_held:
+        os.close(lock)
+    real = os.open
+
+    def read_only(path: Path, flags: int, *rest: int) -> int:
+        if flags & os.O_RDWR:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return real(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", read_only)
+    if is_held:
+        assert try_lock(tmp_path / "lock") is None
+        os.close(lock)
+    with pytest.raises(OSError, match="Read-only"):
+        try_lock(tmp_path / "lock")
+
+
 def test_locks_of_files_that_are_not_there_or_name_nobody(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_locked(path)

@@ -11,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.bench.records import Benches
+from rsctl.bench.records import Benches, Trial
 from rsctl.findings import JobState
 from rsctl.runs.migrations import STEPS, VERSION
+from rsctl.runs.profiles import keep_profile, profiles_of
 from rsctl.runs.store import Fact, Store
-from rsctl.runs.versions import versions_of
+from rsctl.runs.stream.events import Attempt, MetricEvent, StateEvent
+from rsctl.runs.stream.profiles import RankProfile
+from rsctl.runs.versions import keep_versions, versions_of
+
+from .conftest import a_run, at
 
 DUMPS = Path(__file__).parents[1] / "fixtures" / "store"
 RUN = "job-aaaaaa"
@@ -92,6 +97,28 @@ def test_nothing_of_a_forgotten_run_is_left_but_its_trial(version: int, tmp_path
     assert len(of_runs) >= 5
     assert set(of_runs.values()) == {(0,)}
     assert store.ids() == set()
+
+
+def test_a_process_continues_where_a_later_version_adds_columns(store: Store) -> None:
+    """As the supervisor of a run does while rsctl is upgraded."""
+    store.add(a_run("job-1"))
+    benches = Benches(store)
+    with sqlite3.connect(store.path) as database:
+        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'"):
+            database.execute(f"ALTER TABLE {table} ADD COLUMN later TEXT")
+    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING, replica="worker-0"))
+    value = MetricEvent(time=at(2), replica="worker-0", name="loss", step=1, value=2.0)
+    store.keep("job-1", [value], b"{}", [])
+    store.record_attempt("job-1", Attempt(attempt=1, ended=at(3), reason="lost", failure=None))
+    keep_versions(store, "job-1", "worker-0", {"torch": "2"})
+    keep_profile(store, "job-1", RankProfile(tool="torch", rank=0, file="rank0.json"))
+    benches.begin("bench-1", Trial(cell=0, repetition=0, run="job-1"))
+    assert store.last_values("job-1") == {"loss": 2.0}
+    run = store.find("job-1")
+    assert ([each.replica for each in run.replicas], len(run.attempts)) == (["worker-0"], 1)
+    assert versions_of(store, "job-1") == {"worker-0": {"torch": "2"}}
+    assert [profile.rank for profile in profiles_of(store, "job-1")] == [0]
+    assert benches.by_run() == {"job-1": "bench-1"}
 
 
 def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:

@@ -134,6 +134,15 @@ def test_lines_of_a_clock_that_went_back_wait_no_longer_than_others(
     reader.close()
 
 
+@pytest.mark.parametrize("replicas", [1, 300])
+def test_an_end_by_a_clock_that_went_back_hides_no_line(folder: RunFolder, replicas: int) -> None:
+    for number in range(replicas):
+        states(folder, StateEvent(time=at(4), state=JobState.RUNNING, replica=f"worker-{number}"))
+    log(folder, "worker-0", (at(5), "a"), (at(6), "b"))
+    states(folder, StateEvent(time=at(1), state=JobState.SUCCEEDED))
+    assert read(folder, {}) == ["succeeded", *["running"] * replicas, "a", "b"]
+
+
 def test_a_state_that_waits_is_read_again(folder: RunFolder) -> None:
     soon = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     states(folder, StateEvent(time=soon, state=JobState.RUNNING))

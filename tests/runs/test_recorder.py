@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -227,6 +230,23 @@ def test_a_megabyte_is_in_reserve_until_it_is_needed(
     other = Recorder(folder, store)
     other.close()
     assert not reserve.exists()
+
+
+def test_a_disk_that_becomes_read_only_ends_no_job(
+    recorder: Recorder, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reserve cannot be removed from such a disk either."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as read_only:
+        for owner, name in ((Path, "unlink"), (os, "write"), (Store, "record")):
+            read_only.setattr(owner, name, fail)
+        recorder.state(JobState.RUNNING)
+        recorder.disk_full()
+    recorder.state(JobState.SUCCEEDED)
+    assert [line["state"] for line in lines(folder)] == ["succeeded"]
 
 
 @pytest.mark.parametrize("is_limited", [False, True])

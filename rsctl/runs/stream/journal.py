@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from rsctl.atomic_file import open_regular
@@ -29,6 +30,14 @@ _TEXT = TIME_LENGTH + 3
 _LONG_AGO = "0001-01-01T00:00:00.000000Z"
 
 
+def allow_many_files() -> None:
+    """Raise this process's limit of open files: each replica's log is one, its pipes are two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
 class JournalWriter:
     """Appends a replica's output, stamped with the time of its arrival.
 
@@ -43,7 +52,7 @@ class JournalWriter:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o600)
         except OSError as problem:
-            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
                 raise
             self._file, self.full = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), True
         size = os.fstat(self._file).st_size

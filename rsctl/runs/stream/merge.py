@@ -72,4 +72,5 @@ class OrderedMerge(Generic[T]):
             if not block:
                 return None
             buffer += block
+            buffer.sort(key=_time)  # the clock may have gone back between two states
         return buffer[-1].time

@@ -101,12 +101,14 @@ def main() -> int:
     from rsctl.node.process_tree import adopt_orphans
     from rsctl.runs.recorder import Recorder
     from rsctl.runs.store import Store
+    from rsctl.runs.stream.journal import allow_many_files
     from rsctl.targets.local.input_copies import remove_copies
     from rsctl.targets.local.supervisor import Supervisor
 
     run, lock = sys.argv[1], int(sys.argv[2])
     folder = RunFolder(run)
     os.set_inheritable(lock, False)
+    allow_many_files()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     recorder = Recorder(folder, Store())
     try:

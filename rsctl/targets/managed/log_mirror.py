@@ -8,7 +8,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store_errors import DiskFull, is_full
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.journal import JournalCopy
+from rsctl.runs.stream.journal import JournalCopy, allow_many_files
 from rsctl.targets.managed.service import SERVICE
 
 
@@ -16,6 +16,7 @@ class LogMirror:
     """Opens a replica's journal when its first line comes. Sizes in bytes."""
 
     def __init__(self, folder: RunFolder, sizes: Mapping[str, int]) -> None:
+        allow_many_files()
         self._folder = folder
         self._sizes = dict(sizes)
         self._journals: dict[str, JournalCopy] = {}

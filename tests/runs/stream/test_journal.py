@@ -213,7 +213,7 @@ def test_a_full_disk_loses_lines_and_counts_them() -> None:
     assert writer.lost_bytes == len(f"{STAMP} o lost\n{STAMP} o too\n")
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
 def test_a_disk_without_space_for_the_file_loses_lines_and_counts_them(
     path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:

@@ -22,16 +22,10 @@ from ..conftest import Rsctl
 _MANY_VALUES = "for i in $(seq 1 30000); do echo loss=$i; done; echo end >&2"
 
 
-def test_a_limit_of_file_sizes_loses_values_and_says_so(rsctl: Rsctl) -> None:
-    """The ends of the run and of its replicas are known all the same."""
-    job = rsctl.write_job(
-        bash=_MANY_VALUES,
-        workers={"count": 2},
-        metrics={"loss": {"regex": "loss=(?P<value>[0-9]+)"}},
-    )
+def _submit(rsctl: Rsctl, job: str, limit: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rsctl", "submit", job, "-o", "json"]
-    done = subprocess.run(
-        ["bash", "-c", 'ulimit -f 200; exec "$@"', "bash", *command],
+    return subprocess.run(
+        ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", *command],
         cwd=rsctl.folder,
         env=rsctl.env,
         stdin=subprocess.DEVNULL,
@@ -39,6 +33,23 @@ def test_a_limit_of_file_sizes_loses_values_and_says_so(rsctl: Rsctl) -> None:
         text=True,
         timeout=120,
     )
+
+
+def test_a_run_may_have_more_files_open_than_a_shell_allows(rsctl: Rsctl) -> None:
+    """As with 350 replicas: many systems have a soft limit of 1,024 files."""
+    job = rsctl.write_job(run={"command": ["true"], "launcher": "none"}, workers={"count": 24})
+    done = _submit(rsctl, job, "-Sn 64")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_limit_of_file_sizes_loses_values_and_says_so(rsctl: Rsctl) -> None:
+    """The ends of the run and of its replicas are known all the same."""
+    job = rsctl.write_job(
+        bash=_MANY_VALUES,
+        workers={"count": 2},
+        metrics={"loss": {"regex": "loss=(?P<value>[0-9]+)"}},
+    )
+    done = _submit(rsctl, job, "-f 200")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["state"] == "succeeded"
