@@ -18,7 +18,7 @@ _rsctl_completion() {
     local breaks="${words//[!$'\n']}"
     COMPREPLY=( $( env COMP_WORDS="$words" COMP_CWORD=${#breaks} \
                    _RSCTL_COMPLETE=complete_bash $1 ) )
-    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null  # not in bash 3
     return 0
 }
 complete -o default -F _rsctl_completion rsctl
@@ -66,4 +66,4 @@ def command(
     zsh:   eval "$(rsctl completion zsh)"           in ~/.zshrc
     fish:  rsctl completion fish | source           in ~/.config/fish/config.fish
     """
-    typer.echo({"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell])
+    typer.echo({"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell].strip())

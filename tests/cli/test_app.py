@@ -441,6 +441,11 @@ def test_bash_completes_commands_options_values_runs_and_benches(
     assert dict(zip(COMPLETED, done.stdout.splitlines(), strict=True)) == COMPLETED
 
 
+def test_zsh_finds_the_program_of_a_script_in_a_folder_of_functions(rsctl: Cli) -> None:
+    """compinit reads the first line of each file there."""
+    assert rsctl("completion", "zsh").out.startswith("#compdef rsctl\n")
+
+
 def test_the_beginning_of_an_id_completes_an_old_run(make_run: Callable[..., MadeRun]) -> None:
     for name in ["job-aaaaaa", *(f"other-{number:06}" for number in range(60))]:
         make_run(name)
