@@ -151,13 +151,15 @@ def _with_output_options(function: _Function, json_errors: bool | Literal["event
             return function(**values)
         except RsctlError as problem:
             if json_errors and values.get("output") == "json":
-                from rsctl.cli.error_events import finding_events
                 from rsctl.cli.show import print_events, print_json
 
                 if json_errors == "events":
+                    from rsctl.cli.error_events import finding_events
+
                     print_events(finding_events(problem.findings))
                 else:
-                    print_json({"findings": problem.findings})
+                    is_line = bool(values.get("watch"))
+                    print_json({"findings": problem.findings}, is_line=is_line)
             raise
 
     signature = inspect.signature(function, eval_str=True)

@@ -296,6 +296,8 @@ def test_a_watched_status_is_a_line_a_state(rsctl: Cli, three: None) -> None:
     done = rsctl("status", "longer", "--watch", "-o", "json")
     [line] = done.out.splitlines()
     assert (done.code, json.loads(line)["exit_code"]) == (1, 1)
+    [line] = rsctl("status", "nope", "--watch", "-o", "json").out.splitlines()
+    assert list(json.loads(line)) == ["findings"]
 
 
 @pytest.mark.parametrize("command", ["status", "compare", "diff x"])
