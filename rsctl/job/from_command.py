@@ -149,7 +149,10 @@ def _argument_remarks(launched: Launched) -> Iterator[str]:
         for value in option_values(name, words):
             if value.isdigit() and int(value) != launched.nodes:
                 yield f"{name}={value} is the script's number of nodes: set workers.count"
+    has_peers = any(word.startswith(("--world", "--dist")) for word in words)
     for name in _NODE_NUMBERS if not launched.launcher else ():
+        if name == "--rank" and not has_peers:
+            continue  # as of LoRA
         if any(value.isdigit() for value in option_values(name, words)):
             yield (
                 f"{name} is the number of one node: set workers.count and run.launcher: once, and "

@@ -40,7 +40,7 @@ _OF_SLURM = {
 
 def is_script(words: list[str]) -> bool:
     """Whether a command line starts a shell script, or submits one with `sbatch`."""
-    words = list(dropwhile(ASSIGNMENT.fullmatch, words)) or words
+    words = list(dropwhile(ASSIGNMENT.fullmatch, words)) or [""]
     name = PurePath(words[0]).name
     return name == "sbatch" or name.endswith(_ENDS) or (name in _STARTERS and bool(_path(words)))
 

@@ -367,6 +367,7 @@ def test_an_installed_program_that_a_launcher_starts(folder: Path, launcher: str
         ("tune ls", "'tune ls' does not start a script"),
         ("uv run", "'uv run' does not start a script"),
         ("A=1", "'A=1' does not start a script"),
+        ("A=run.sh", "'A=run.sh' does not start a script"),
         ("A=1 bash run.sh", "'bash run.sh' does not start a script"),
         ("timeout soon python train.py", "timeout: its first argument is not a time"),
         ("python -c pass", "python -c: its program is not a file"),
@@ -665,7 +666,14 @@ def test_a_shell_script_without_such_a_command(folder: Path, text: str) -> None:
         ),
         ("torchrun train.py --launcher pytorch", ""),
         ("torchrun train.py --node_rank 1", ""),
-        ("train.py --rank $R", ""),
+        ("train.py --rank $R --world-size 2", ""),
+        ("train.py --rank 8", ""),  # of LoRA
+        (
+            "train.py --rank 0 --world-size 2",
+            "--rank is the number of one node: set workers.count and run.launcher: once, "
+            "and instead of run.script a run.command: [bash, -c, ...] that passes $NODE_RANK, "
+            "$NNODES, $MASTER_ADDR and $MASTER_PORT",
+        ),
         ("torchrun --nnodes 2 train.py trainer.num_nodes=2", ""),
         (
             "train.py fit --trainer.num_nodes 2 --trainer.devices=8",
