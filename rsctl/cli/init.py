@@ -21,6 +21,10 @@ from rsctl.findings import ExitCode, RsctlError, error, note
 
 _DEFAULT = "ddp"
 _SCRIPTS = ("train.py", "main.py")
+_ACTS = re.compile(
+    rb"__main__|(?m:^)(?:(?:for|while|with) |(?!(?:os|sys\.path|logging|warnings|torch)\.)[\w.]+\()"
+)
+"""Lines at the top of a file that do more than to define and to set up."""
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -117,14 +121,16 @@ def command(
 def _found_program() -> list[str]:
     """The arguments that start this folder's program: a script, or a module of its package.
 
-    A file that starts itself precedes one that may only have functions.
+    A file that seems to do something when it is started precedes one that only has functions.
     """
     found = [([name], Path(name)) for name in _SCRIPTS if Path(name).is_file()]
     if not found:
         from rsctl.job.source_roots import programs
 
         found = [(["python", "-m", module], file) for module, file in programs(Path())]
-    found.sort(key=lambda each: b"__main__" not in each[1].name.encode() + each[1].read_bytes())
+    for arguments, file in found:
+        if file.stem == "__main__" or _ACTS.search(file.read_bytes()):
+            return arguments
     return found[0][0] if found else []
 
 

@@ -338,6 +338,15 @@ def test_a_file_that_only_defines_functions_is_not_the_program(rsctl: Cli, folde
     assert f"  {expected}\n" in (rsctl.folder / "job.yaml").read_text()
 
 
+@pytest.mark.parametrize("text", ["print(1)\n", "while True:\n    break\n", "trainer.fit(model)\n"])
+def test_a_script_without_a_guard_starts_itself(rsctl: Cli, text: str) -> None:
+    """`uv init` writes a `main.py` that prints a greeting beside it."""
+    rsctl.write(text, "train.py")
+    rsctl.write("def main():\n    pass\nif __name__ == '__main__':\n    main()\n", "main.py")
+    assert rsctl("init").code == 0
+    assert "  script: train.py\n" in (rsctl.folder / "job.yaml").read_text()
+
+
 def test_settings_of_tools_do_not_put_folder_src_before_other_packages(rsctl: Cli) -> None:
     (rsctl.folder / "src" / "colorsys").mkdir(parents=True)
     (rsctl.folder / "src" / "colorsys" / "__init__.py").touch()
