@@ -153,8 +153,9 @@ def _status(_session: Session, given: arguments.Status, stop: Event) -> Any:
 
 
 def _shown(run: dict[str, Any]) -> dict[str, Any]:
-    """A run as plain data; the lines of its failure are cut."""
-    if failure := run.get("first_failure"):
+    """A run as plain data; the lines of its failures are cut."""
+    earlier = [attempt["failure"] for attempt in run.get("attempts", ())]
+    for failure in filter(None, [run.get("first_failure"), *earlier]):
         failure["lines"] = [line[:_LONGEST] for line in failure["lines"]]
     return run
 

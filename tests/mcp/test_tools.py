@@ -423,16 +423,22 @@ def test_long_lines_of_a_failure_are_cut(
         return {
             "run": "job-1",
             "first_failure": {"replica": "worker-0", "lines": ["x" * 4001, "y"]},
+            "attempts": [{"failure": None}, {"failure": {"lines": ["z" * 4001]}}],
             "findings": [],
         }
 
     run = SimpleNamespace(to_dict=to_dict, state=JobState.FAILED, is_rehearsed=True)
     answers("runs", [run])
     answers("run", run)
-    failure = {"replica": "worker-0", "lines": ["x" * 4000, "y"]}
+    expected = {
+        "run": "job-1",
+        "first_failure": {"replica": "worker-0", "lines": ["x" * 4000, "y"]},
+        "attempts": [{"failure": None}, {"failure": {"lines": ["z" * 4000]}}],
+        "findings": [],
+    }
     listed = tools.call(session, "list", {}, Event())["runs"]
     for shown in (*listed, tools.call(session, "status", {"run": "job-1"}, Event())):
-        assert shown == {"run": "job-1", "first_failure": failure, "findings": []}
+        assert shown == expected
 
 
 def test_an_answer_is_json_and_its_text(
