@@ -29,8 +29,9 @@ from rsctl.node.file_parts import NO_SPACE, Changed, File, copy_files
 class CopyRequest:
     """The data to copy: a file or folder, or the files `names` below it; and the destination.
 
-    `marker` is the path of the file that marks a complete copy. `name` is the input's. With
-    `is_removed` the marker's folder ends with the last process on this machine that uses it.
+    `marker` is the path of the file that marks a complete copy. `name` is the input's. `is_shared`
+    is whether the disk has other jobs and users: the marker's folder is then this user's alone, and
+    ends with the last process on this machine that uses it.
     """
 
     name: str
@@ -38,7 +39,7 @@ class CopyRequest:
     target: str
     marker: str
     names: tuple[str, ...] | None = None
-    is_removed: bool = False
+    is_shared: bool = False
 
 
 @dataclass
@@ -67,11 +68,13 @@ def copy(wanted: CopyRequest) -> Copied | None:
 
 @contextmanager
 def _locked(wanted: CopyRequest) -> Iterator[None]:
-    """Hold the lock of a copy. Raises OSError."""
+    """Hold the lock of a copy if other processes may make it. Raises OSError."""
     path, name = os.path.split(wanted.marker)
+    if not wanted.is_shared:  # any user of the container may read it
+        os.makedirs(path, exist_ok=True)
+        yield
+        return
     folder = _use(path)
-    if wanted.is_removed:
-        _remove_at_exit(path, folder)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(f"{name}.lock", flags, 0o600, dir_fd=folder)
     try:
@@ -98,14 +101,15 @@ def _use(path: str) -> int:
         fcntl.flock(folder, fcntl.LOCK_SH)
         with suppress(FileNotFoundError):  # a node that has ended has just removed it
             if os.path.samestat(found, os.lstat(path)):
-                return folder
+                break
         os.close(folder)
-
-
-@functools.cache
-def _remove_at_exit(path: str, folder: int) -> None:
     atexit.register(_remove_unused, path, folder)
-    # What an earlier job has left here that was killed: its copies fill the disk.
+    _remove_left(path)
+    return folder
+
+
+def _remove_left(path: str) -> None:
+    """Remove the copies of killed jobs beside a folder, which fill the disk."""
     parent = glob.escape(os.path.dirname(path))
     for lock in glob.glob(os.path.join(parent, "rsctl-*", ".*.complete.lock")):
         left = os.path.dirname(lock)
@@ -120,7 +124,9 @@ def _remove_unused(path: str, folder: int) -> None:
     """Remove a folder of copies, unless another node on this machine uses it."""
     with suppress(OSError):
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path)
+        for data in glob.glob(os.path.join(glob.escape(path), "*")):
+            shutil.rmtree(data, ignore_errors=True)
+        shutil.rmtree(path)  # last its locks: if this process is killed, the next job finds them
 
 
 def _copy(wanted: CopyRequest) -> Copied:

@@ -77,8 +77,8 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
     base = os.path.dirname(here) if names is None else here
     marker = os.path.join(os.path.dirname(base), f".{name}.complete")
     print(f"rsctl: copying {name} from {source} to {target}", flush=True)
-    has_others = environ.get("RSCTL_TARGET") == "slurm"  # elsewhere the disk ends with its node
-    copied = copy(CopyRequest(name, folder, here, marker, names, has_others))
+    is_shared = environ.get("RSCTL_TARGET") == "slurm"  # elsewhere the disk ends with its node
+    copied = copy(CopyRequest(name, folder, here, marker, names, is_shared))
     if copied is None:
         print(f"rsctl: {name} exists from an earlier start", flush=True)
     else:

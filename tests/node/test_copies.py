@@ -57,7 +57,7 @@ def test_a_copy_of_another_user_is_neither_used_nor_continued(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a cluster users share a node's disk, and a marker may have been written for this job."""
-    data = wanted(source)
+    data = replace(wanted(source), is_shared=True)
     copied(data)
     copies._use.cache_clear()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
@@ -67,7 +67,7 @@ def test_a_copy_of_another_user_is_neither_used_nor_continued(
 
 
 def test_a_link_in_the_place_of_the_folder_is_not_followed(source: Path, tmp_path: Path) -> None:
-    data = wanted(source)
+    data = replace(wanted(source), is_shared=True)
     (tmp_path / "elsewhere").mkdir()
     Path(data.marker).parent.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(LaunchError, match="cannot copy train"):
@@ -76,14 +76,23 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(source: Path, tmp_pat
 
 
 def test_other_users_cannot_read_a_copy(source: Path) -> None:
-    data = wanted(source)
+    data = replace(wanted(source), is_shared=True)
     copied(data)
     assert Path(data.marker).parent.stat().st_mode & 0o077 == 0
 
 
+def test_in_a_container_any_of_its_users_can_read_a_copy(source: Path, tmp_path: Path) -> None:
+    """A command may drop the rights of root, with which the copy was made."""
+    data = wanted(source)
+    copied(data)
+    (tmp_path / "plain").mkdir()
+    assert Path(data.marker).parent.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert sorted(os.listdir(Path(data.marker).parent)) == [".train.complete", "train"]
+
+
 def test_a_copy_is_removed_by_the_last_process_that_uses_it(source: Path) -> None:
     """Two nodes of a job can be on one machine."""
-    data = replace(wanted(source), is_removed=True)
+    data = replace(wanted(source), is_shared=True)
     program = f"from rsctl.node import copies; copies.copy(copies.{data!r}); input('.')"
     command = [sys.executable, "-uc", program]
     first, second = (subprocess.Popen(command, stdin=-1, stdout=-1) for _ in range(2))
@@ -104,7 +113,7 @@ def test_copies_of_a_killed_job_are_removed_by_the_next_one(source: Path, tmp_pa
     for folder in folders[:3]:
         data = wanted(source)
         marker = f"{folder}/.train.complete"
-        data = replace(data, target=f"{folder}/train/data", marker=marker, is_removed=True)
+        data = replace(data, target=f"{folder}/train/data", marker=marker, is_shared=True)
         command = [sys.executable, "-uc", program.format(data)]
         nodes.append(subprocess.Popen(command, stdin=-1, stdout=-1))
         assert nodes[-1].stdout is not None
@@ -117,6 +126,30 @@ def test_copies_of_a_killed_job_are_removed_by_the_next_one(source: Path, tmp_pa
     for node in nodes[1:]:
         node.communicate(b"\n")
     assert [folder.exists() for folder in folders] == [False, False, False, True]
+
+
+def test_a_removal_that_was_killed_is_continued_by_the_next_job(
+    source: Path, tmp_path: Path
+) -> None:
+    """Slurm kills a job 30 s after its stop, and large copies take longer to remove."""
+    program = """
+import os
+from contextlib import nullcontext
+from rsctl.node import copies
+copies.copy(copies.{!r})
+scandir = os.scandir
+os.scandir = lambda path: nullcontext(sorted(scandir(path), key=lambda entry: entry.name))
+unlink = os.unlink
+def kill_at_data(path, **given):
+    os._exit(9) if path == "{}" else unlink(path, **given)
+os.unlink = kill_at_data
+"""
+    for folder, fatal, code in (("rsctl-killed", "a", 9), ("rsctl-next", "", 0)):
+        target, marker = (f"{tmp_path}/{folder}/{name}" for name in ("train/d", ".train.complete"))
+        data = replace(wanted(source), target=target, marker=marker, is_shared=True)
+        done = subprocess.run([sys.executable, "-c", program.format(data, fatal)], check=False)
+        assert done.returncode == code
+    assert not list(tmp_path.glob("rsctl-*"))
 
 
 def test_a_single_file_and_chosen_files(source: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Lock, get_ident
+from threading import RLock
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +42,10 @@ class ManagedTarget:
     info: TargetInfo
 
     def __init__(self) -> None:
-        # A watcher belongs to the thread that last used it; one that is not in use moves to the
-        # thread that needs it, as an iterator of events may.
-        self._watchers: dict[tuple[str, int], RunWatcher] = {}
-        self._in_use: set[tuple[str, int]] = set()
-        self._mutex = Lock()
+        # Any thread takes a watcher of its run that is not in use: iterators move between threads.
+        self._watchers: dict[RunWatcher, str] = {}
+        self._in_use: set[RunWatcher] = set()
+        self._mutex = RLock()  # a garbage collection may close an iterator in any place
         self._secrets: dict[str, dict[str, str]] = {}
         """The secrets of runs that this process has submitted, for their further placements."""
 
@@ -218,16 +217,18 @@ class ManagedTarget:
         else:
             with suppress(RsctlError):  # on a full disk the job is cancelled as soon as it exists
                 RunFolder(run).note_cancel()
-        for (watched, _), watcher in [*self._watchers.items()]:
+        for watcher, watched in [*self._watchers.items()]:
             if watched == run:
                 watcher.poll_now()
 
     def release(self, run: str) -> None:
         """Release the run's job, which is otherwise kept for the next call."""
         with self._mutex:
-            watcher = self._watchers.pop(self._key(run), None)
-        if watcher is not None:
-            watcher.close()
+            watcher = self._idle(run)
+            if watcher is None:
+                return
+            del self._watchers[watcher]
+        watcher.close()
 
     def adopt(self, url: str) -> RunRecord:
         """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
@@ -277,26 +278,23 @@ class ManagedTarget:
 
     @contextmanager
     def _watching(self, run: str) -> Iterator[RunWatcher]:
-        """The watcher of this thread, which no other thread uses meanwhile."""
-        own = run, get_ident()
-        with self._mutex:
-            watcher = self._watchers.pop(self._key(run), None)
-            self._in_use.add(own)
-        try:
-            if watcher is None:
-                from rsctl.targets.managed.watcher import RunWatcher  # which a plan does not need
+        """A watcher of a run, which no other thread uses meanwhile."""
+        from rsctl.targets.managed.watcher import RunWatcher  # which a plan does not need
 
-                watcher = RunWatcher(run, self._have_job, self._move)
-            self._watchers[own] = watcher
+        with self._mutex:
+            watcher = self._idle(run) or RunWatcher(run, self._have_job, self._move)
+            self._watchers[watcher] = run
+            self._in_use.add(watcher)
+        try:
             yield watcher
         finally:
-            self._in_use.discard(own)
+            self._in_use.discard(watcher)
 
-    def _key(self, run: str) -> tuple[str, int]:
-        """The key of this thread's watcher; without one, of a watcher that is not in use."""
-        own = run, get_ident()
-        others = (key for key in [*self._watchers] if key[0] == run and key not in self._in_use)
-        return own if own in self._watchers else next(others, own)
+    def _idle(self, run: str) -> RunWatcher | None:
+        """A watcher that is not in use: the one with the run's lock, if possible."""
+        own = (each for each in [*self._watchers] if self._watchers[each] == run)
+        idle = (each for each in own if each not in self._in_use)
+        return max(idle, key=lambda each: each.has_lock, default=None)
 
 
 def _description(submission: Submission, restarts: RestartLimit | None) -> RunDescription:

@@ -98,6 +98,11 @@ class RunWatcher:
             collector.require_log()
 
     @property
+    def has_lock(self) -> bool:
+        """Whether the run is this watcher's to collect."""
+        return self._lock is not None
+
+    @property
     def has_ended(self) -> bool:
         """Whether this process has seen the job's end."""
         return self._collector is not None and self._collector.has_ended

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -101,6 +103,23 @@ def test_a_second_follower_reads_what_the_first_collects(
     cloud.end(JobState.CANCELLED)
     rest = [event for batch in second for event in batch]
     assert reported(rest)[-1] == "job cancelled"
+
+
+def test_one_thread_can_read_what_several_have_begun_to_follow(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool of threads reads the iterators of two clients, at first both at the same time."""
+    first, second = (target.events(run, {}, follow=True) for _ in range(2))
+    with ThreadPoolExecutor(1) as other:
+        new = iter([second])
+        meanwhile = lambda _: [other.submit(next, events).result(9) for events in new]  # noqa: E731
+        monkeypatch.setattr(cloud, "call", meanwhile)
+        next(first)
+        cloud.end(JobState.CANCELLED)
+        for events in (second, first):
+            batches = other.submit(list, islice(events, 50)).result(9)
+            assert reported([event for batch in batches for event in batch])[-1] == "job cancelled"
+    assert RunFolder(run).supervisor() is None  # the lock is free
 
 
 def test_a_suspended_watcher_is_named(cloud: FakeCloud, target: FakeTarget, run: str) -> None:

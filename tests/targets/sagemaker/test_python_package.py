@@ -197,7 +197,7 @@ def test_a_script_whose_name_a_shell_changes(tmp_path: Path, code: Path) -> None
     ]
 
 
-@pytest.mark.parametrize("way", ["script", "module", "shell"])
+@pytest.mark.parametrize("way", ["script", "module", "sh", "bash"])
 def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str) -> None:
     data = rsctl.home / "rehearsal" / "s3" / "data" / "t"
     data.mkdir(parents=True)
@@ -207,11 +207,11 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
         ranks = "None"  # the toolkit starts no ranks
         (code / "setup.py").write_text(SETUP)
         run = {"script": None, "module": "trainer.task", "launcher": "none"}
-    elif way == "shell":
+    elif way != "script":
         ranks = "None"
-        (code / "train.sh").write_text(f'#!/bin/sh\nexec {sys.executable} train.py "$@"\n')
-        run = {"script": "train.sh", "launcher": "none"}
-    name = "a b" if way == "shell" else "'a b'"  # a shell reads the quotes
+        (code / f"train.{way}").write_text(f'#!/bin/sh\nexec {sys.executable} train.py "$@"\n')
+        run = {"script": f"train.{way}", "launcher": "none"}
+    name = "a b" if way in ("sh", "bash") else "'a b'"  # a shell reads the quotes
     changes = {
         "run": {**run, "args": {"epochs": 2, "name": name}},
         "inputs": {"train": "s3://data/t/"},

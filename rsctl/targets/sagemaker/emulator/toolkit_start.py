@@ -1,9 +1,10 @@
 """Starts the script of a node that is a process, as AWS's sagemaker-training toolkit does.
 
 `python3 -I -c TEXT RSCTL_START PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started
-once. A shell reads the arguments without quotes, as with the toolkit; those of a shell script are
-in single quotes within double quotes. Code with a setup.py is installed below the node's own root
-folder, without dependencies, for which it uses this Python's, and its program is run as a module.
+once. A shell reads the arguments without quotes, as with the toolkit; a program that is not
+Python's gets them in single quotes within double quotes. Code with a setup.py is installed below
+the node's own root folder, without dependencies, for which it uses this Python's, and its program
+is run as a module.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ def main(rsctl_start: str, program: str, ranks: str, *arguments: str) -> None:
     os.chdir(os.path.join(root, "opt/ml/code"))
     search_path = [os.getcwd(), os.environ.get("PYTHONPATH")]
     run, words = ["--python", "--", program], [*arguments]
-    if program.endswith(".sh"):
+    has_setup = os.path.exists("setup.py")
+    is_command = program.endswith(".sh") or not (has_setup or program.endswith(".py"))
+    if is_command:
         os.chmod(program, 0o700)
         run, words = ["--", f"./{program}"], [shlex.quote(each) for each in arguments]
-    elif os.path.exists("setup.py"):
+    elif has_setup:
         target = os.path.join(root, "python-packages")
         install(["--no-deps", "--upgrade", "--target", target, "."])
         search_path.insert(0, target)
@@ -35,7 +38,7 @@ def main(rsctl_start: str, program: str, ranks: str, *arguments: str) -> None:
     sys.stdout.flush()
     start = [sys.executable, rsctl_start, "rsctl.node.launch", *launch, *run]
     line = " ".join(["exec", *map(shlex.quote, start), *words])
-    if program.endswith(".sh"):
+    if is_command:
         line = f'exec /bin/sh -c "{line}"'
     os.execv("/bin/sh", ["sh", "-c", line])  # noqa: S606
 
