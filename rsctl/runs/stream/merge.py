@@ -41,6 +41,7 @@ class OrderedMerge(Generic[T]):
     def __init__(self, sources: Sequence[EventSource[T]]) -> None:
         self._sources = sources
         self._buffers: list[list[T]] = [[] for _ in sources]
+        self._latest = [""] * len(sources)
 
     def read(self, horizon: str | None) -> list[T]:
         """The events whose order is final by now; may be empty.
@@ -72,5 +73,6 @@ class OrderedMerge(Generic[T]):
             if not block:
                 return None
             buffer += block
-            buffer.sort(key=_time)  # the clock may have gone back between two states
-        return buffer[-1].time
+            # Not the last one's: the clock may have gone back between two states.
+            self._latest[index] = max(self._latest[index], *map(_time, block))
+        return self._latest[index]
