@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.atomic_file import UNREADABLE
-from rsctl.findings import Finding
+from rsctl.findings import Finding, note
 from rsctl.job.source_roots import find_module
 from rsctl.runs.early_ends import RankRecord, early_end, rank_record
 from rsctl.runs.findings import NO_CAUSES
@@ -35,6 +35,8 @@ _OWN_MODULE = (
 )
 MOST_FINDINGS = 1000
 """The most findings that a run takes from its job's lines: each is compared with all of them."""
+
+_MORE = note("too-many", "the job reports more findings; see them in its log")
 
 _LONGEST = 2000  # characters of a text that the job gives
 _WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")
@@ -131,15 +133,20 @@ def exit_report(line: LogEvent) -> Failure | None:
     )
 
 
-def runtime_finding(line: LogEvent) -> Finding | None:
-    """The finding in a line of the runtime; None for other lines.
+def runtime_finding(line: LogEvent, taken: int = 0) -> Finding | None:
+    """The finding in a line of the runtime; None for other lines. After `MOST_FINDINGS`, of which
+    `taken` is the number so far, a note says once that there are more.
 
     Any program of the job can print such a line: each text becomes one line, and it cannot point
     into one of the user's files.
     """
+    if taken > MOST_FINDINGS:
+        return None
     reported = converted(record_of(line.text, "finding"), Finding)
     if reported is None:
         return None
+    if taken == MOST_FINDINGS:
+        return _MORE
     remedy = reported.remedy and _short(reported.remedy)
     code, message = _short(reported.code), _short(reported.message)
     return Finding(severity=reported.severity, code=code, message=message, remedy=remedy)

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import (
-    MOST_FINDINGS,
-    ExitReports,
-    restarts_in_place,
-    runtime_finding,
-    without_node,
-)
+from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.reports import NodeReport, StallReports
 from rsctl.runs.step_times import reported_steps
@@ -69,9 +63,8 @@ class OutputScanner:
             if restarts_in_place(event):
                 failures = without_node(failures, replica)
                 self.restarted.append(replica)
-            finding = runtime_finding(event)
-            is_taken = len(self._findings) < MOST_FINDINGS
-            if finding and is_taken and finding not in self._findings:
+            finding = runtime_finding(event, len(self._findings))
+            if finding and finding not in self._findings:
                 self._findings.append(finding)
                 self._recorder.finding(finding, replica)
             if report := self._stalls.read(event):

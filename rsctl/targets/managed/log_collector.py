@@ -8,13 +8,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, JobState
-from rsctl.runs.failures import (
-    MOST_FINDINGS,
-    ExitReports,
-    restarts_in_place,
-    runtime_finding,
-    without_node,
-)
+from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.step_times import reported_steps
@@ -130,8 +124,7 @@ class LogCollector:
             self._record_kept(line, code)
         if restarts_in_place(event):
             self._progress.failures = without_node(self._progress.failures, line.replica)
-        is_taken = len(self._progress.reported) < MOST_FINDINGS
-        if is_taken and (finding := runtime_finding(event)):
+        if finding := runtime_finding(event, len(self._progress.reported)):
             self._report(finding, line.replica)
         self._stalls.read(event)
         if versions := reported_versions(event):

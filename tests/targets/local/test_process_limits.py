@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rsctl.runs import failures
 from rsctl.runs.stream.events import now
 from rsctl.targets.local import output_scanner
 from tests.kit.disks import fill
@@ -78,7 +79,7 @@ def test_a_run_makes_the_space_in_which_it_is_forgotten(rsctl: Rsctl, small_disk
 
 def test_a_job_cannot_print_findings_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them are compared with each new one, and the supervisor does nothing else."""
-    monkeypatch.setattr(output_scanner, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(failures, "MOST_FINDINGS", 3)
     taken: list[str] = []
     recorder: Any = SimpleNamespace(
         finding=lambda finding, _: taken.append(finding.message), metrics=bool
@@ -86,4 +87,4 @@ def test_a_job_cannot_print_findings_without_end(monkeypatch: pytest.MonkeyPatch
     printed = '{{"rsctl": "finding", "severity": "warning", "code": "x", "message": "{}"}}\n'
     lines = "".join(map(printed.format, range(9))).encode()
     output_scanner.OutputScanner({}, recorder, {}).scan("worker-0", lines, now())
-    assert taken == ["0", "1", "2"]
+    assert taken == ["0", "1", "2", "the job reports more findings; see them in its log"]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState, RsctlError, error
+from rsctl.runs import failures
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent, now
-from rsctl.targets.managed import log_collector
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.service import JobStatus
@@ -80,12 +80,13 @@ def test_a_job_cannot_print_findings_without_end(
     cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them are compared with each new one, and stored with each position in the log."""
-    monkeypatch.setattr(log_collector, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(failures, "MOST_FINDINGS", 3)
     printed = '{{"rsctl": "finding", "severity": "warning", "code": "x", "message": "{}"}}'
     cloud.lines = [line(10, "worker-0", printed.format(number)) for number in range(9)]
     cloud.end(JobState.SUCCEEDED)
     seen = [event.finding for event in followed(target, run) if isinstance(event, FindingEvent)]
-    assert [finding.message for finding in seen if finding.code == "x"] == ["0", "1", "2"]
+    told = [finding.message for finding in seen if finding.code in ("x", "too-many")]
+    assert told == ["0", "1", "2", "the job reports more findings; see them in its log"]
 
 
 def test_a_second_follower_reads_what_the_first_collects(
