@@ -23,6 +23,10 @@ OnOutdated = Callable[[str, "tuple[Finding, ...]"], None]
 """Gets the id of a run that may be out of date, and why; nothing if that was reported before of
 another run."""
 
+ABOUT_RECORDS = frozenset({"damaged", "records-lost"})
+"""The codes of findings about the stored records themselves; others say why a run may be out of
+date."""
+
 
 def ignore(_run: str, _findings: tuple[Finding, ...]) -> None:
     """For callers that ignore why a run may be out of date."""

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rsctl import api
+from rsctl.api.reconcile import ABOUT_RECORDS
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.silence import silence_told
 from rsctl.cli.tracking import resume_tracking
@@ -40,6 +41,6 @@ def show_outdated(name: str, findings: tuple[Finding, ...]) -> None:
     if not findings:
         print_message(f"{name} may also be out of date")
         return
-    if findings[0].code not in ("damaged", "records-lost"):
+    if findings[0].code not in ABOUT_RECORDS:
         print_message(f"{name} may be out of date:")
     show_findings(findings)

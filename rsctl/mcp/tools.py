@@ -22,6 +22,7 @@ from rsctl.api import (
     RsctlError,
 )
 from rsctl.api.advice import advice_json
+from rsctl.api.reconcile import ABOUT_RECORDS
 from rsctl.findings import error
 from rsctl.mcp import arguments
 from rsctl.mcp.session import Session
@@ -53,9 +54,10 @@ class Outdated:
 
     def __call__(self, run: str, why: tuple[Finding, ...]) -> None:
         for each in why:
-            is_lost = each.code in ("damaged", "records-lost")
-            message = each.message if is_lost else f"{run} may be out of date: {each.message}"
-            self.findings.append(msgspec.structs.replace(each, message=message))
+            if each.code not in ABOUT_RECORDS:
+                message = f"{run} may be out of date: {each.message}"
+                each = msgspec.structs.replace(each, message=message)
+            self.findings.append(each)
 
 
 TOOLS: dict[str, Tool] = {}

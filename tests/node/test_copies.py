@@ -105,7 +105,7 @@ def test_a_copy_is_removed_by_the_last_process_that_uses_it(source: Path) -> Non
 
 
 def test_copies_of_a_killed_job_are_removed_by_the_next_one(source: Path, tmp_path: Path) -> None:
-    """What a job in progress uses stays, and so does a folder that is no copy."""
+    """The copies of a job in progress are kept. A folder without a copy is kept too."""
     folders = [tmp_path / f"rsctl-{name}" for name in ("killed", "lives", "next", "mine")]
     folders[3].mkdir()
     program = "from rsctl.node import copies; copies.copy(copies.{!r}); input('.')"

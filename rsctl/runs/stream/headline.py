@@ -125,8 +125,8 @@ class Headline(msgspec.Struct, array_like=True):
         """Whether the step of a value is no longer open: it is before the last closed one, by its
         time, and by its number where the times are equal, as those of lines that were read at once.
         """
-        if self.last is None or event.time != self.time:
-            return self.last is not None and event.time < self.time
+        if event.time != self.time:
+            return event.time < self.time
         newest = self.steps[0].number - 1 if event.step is None else self.step
         return newest is not None and number <= newest
 
