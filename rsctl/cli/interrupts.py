@@ -6,12 +6,13 @@ SIGINT (Ctrl-C), SIGTERM (a pipeline that ends the command), SIGHUP (a closed te
 
 from __future__ import annotations
 
+import operator
 import os
 import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 
 from rsctl.api import Run
@@ -22,7 +23,9 @@ _IF_NOT_IGNORED = (
     *(signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU),
 )
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *_IF_NOT_IGNORED)
+_DO_NOTHING = operator.is_  # of the number and the frame
 _POLL_SECONDS = 0.2
+_REPEAT_SECONDS = 0.05
 
 
 def cancels_on_interrupt(option: bool | None) -> bool:
@@ -37,8 +40,10 @@ class Interrupts:
     cannot cut short the work that the first one requires. A command that follows a run replaces
     this behavior with `follow`.
 
-    Python calls a handler once for all signals since the main thread's last step, so this class
-    counts the bytes of signals, see `_take`.
+    Python calls a handler once for all signals since the main thread's last step, so a separate
+    thread counts the bytes of `set_wakeup_fd`, and sends SIGURG to the main thread when it is time
+    to raise. The handlers of the signals themselves are C code: in CPython 3.10 and 3.11 the
+    exception of a handler that begins within another one is lost, and can leave a lock held.
     """
 
     def __init__(self) -> None:
@@ -46,10 +51,9 @@ class Interrupts:
         # None once it has raised: a second exception would cut short what the first one started.
         self._raise_at: int | None = 1
         self._raised_by = 1  # the number of signals when it raised
+        self._is_way_out = False  # whether SIGQUIT came after that: something cannot be stopped
         self._on_first: Callable[[], None] | None = None
         self._main = threading.get_ident()
-        self._lock = threading.RLock()  # a handler may start while another runs
-        self._repeated = 0  # rsctl's signals to the main thread, whose bytes have not arrived yet
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -58,34 +62,33 @@ class Interrupts:
         """
         ignored = {n for n in _IF_NOT_IGNORED if signal.getsignal(n) is signal.SIG_IGN}
         numbers = [n for n in SIGNALS if n not in ignored]
-        self._signals, write_end = os.pipe()
-        woken, self._wake = os.pipe()
-        for end in (self._signals, write_end, self._wake):
-            os.set_blocking(end, False)
-        watcher = threading.Thread(target=self._watch, args=(woken,), daemon=True)
+        received, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        ending, end = os.pipe()
+        watcher = threading.Thread(target=self._watch, args=(received, ending), daemon=True)
         # The kernel delivers a signal to any thread that does not block it, but only in the main
         # thread does it interrupt a blocking call. The watcher inherits the blocked signals.
         unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         watcher.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
         wakeup = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        before = {number: signal.signal(number, self._on_signal) for number in numbers}
+        before = {number: signal.signal(number, _DO_NOTHING) for number in numbers}
+        before[signal.SIGURG] = signal.signal(signal.SIGURG, self._on_counted)
         try:
             yield
         finally:
             self.hold()  # or a signal could leave some of rsctl's handlers, with closed pipes
+            os.write(end, b"\0")
+            watcher.join()  # before its SIGURG could meet the earlier handler
             for number, handler in before.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(wakeup)
-            os.close(self._wake)  # which ends the watcher
-            watcher.join()
-            for end in (self._signals, write_end, woken):
-                os.close(end)
+            for file in (received, write_end, ending, end):
+                os.close(file)
 
     def hold(self) -> None:
         """From now on, count signals and interrupt nothing."""
-        with self._lock:
-            self._raise_at, self._on_first = None, None
+        self._raise_at, self._on_first = None, None
 
     def follow(self, on_first: Callable[[], None] | None) -> None:
         """From now on, the first signal calls `on_first`, and the second raises KeyboardInterrupt;
@@ -100,14 +103,11 @@ class Interrupts:
             on_first()
         self._raise_if_due()
 
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._take():
-            with suppress(BlockingIOError):  # full: the watcher wakes anyway
-                os.write(self._wake, b"\0")
+    def _on_counted(self, _number: int, _frame: FrameType | None) -> None:
         self._raise_if_due()
-        if number == signal.SIGQUIT and self._raise_at is None and self.count > self._raised_by:
-            signal.signal(number, signal.SIG_DFL)  # for threads that nothing else can stop
-            signal.raise_signal(number)
+        if self._is_way_out:
+            signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGQUIT)
 
     def _raise_if_due(self) -> None:
         if self._is_due():
@@ -117,35 +117,24 @@ class Interrupts:
     def _is_due(self) -> bool:
         return self._raise_at is not None and self.count >= self._raise_at
 
-    def _take(self) -> int:
-        """Count the new signals, by the bytes of `set_wakeup_fd`.
-
-        Returns the number of the last, 0 if there is no new signal.
+    def _watch(self, received: int, ending: int) -> None:
+        """Count signals, and call `on_first` even if the main thread waits for a lookup of a host
+        or for a lock.
         """
-        with self._lock, suppress(BlockingIOError):
-            numbers = [number for number in os.read(self._signals, 4096) if number in SIGNALS]
-            repeated = min(self._repeated, len(numbers))
-            self._repeated -= repeated
-            self.count += len(numbers) - repeated
-            return numbers[-1] if len(numbers) > repeated else 0
-        return 0
-
-    def _watch(self, woken: int) -> None:
-        """Call `on_first` even if the main thread waits for a lookup of a host or for a lock.
-
-        Bytes arrive immediately, `_on_signal` only between two steps of the main thread.
-        """
-        seen = 0
+        seen, is_due = 0, False
         while True:
-            ready, _, _ = select.select([self._signals, woken], [], [])
-            if woken in ready and not os.read(woken, 4096):
+            # Sent again, because a signal just before a system call does not interrupt that call.
+            wait = _REPEAT_SECONDS if is_due else None
+            ready, _, _ = select.select([received, ending], [], [], wait)
+            if ending in ready:
                 return
-            with self._lock:
-                if (number := self._take()) and self._is_due():
-                    # The handler may have run before this byte was counted, and raised nothing.
-                    # So the signal is sent again, and the byte of the second one is not counted.
-                    self._repeated += 1
-                    signal.pthread_kill(self._main, number)
+            numbers = os.read(received, 4096) if ready else b""
+            self.count += sum(number in SIGNALS for number in numbers)
+            if self._raise_at is None and self.count > self._raised_by:
+                self._is_way_out |= signal.SIGQUIT in numbers
+            was_due, is_due = is_due, self._is_due() or self._is_way_out
+            if is_due and not (was_due and ready):
+                signal.pthread_kill(self._main, signal.SIGURG)
             if self.count > seen and (on_first := self._on_first):
                 seen = self.count
                 on_first()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from typing import IO
 
 import pytest
 
@@ -77,6 +80,38 @@ def test_what_comes_after_the_first_interrupts_nothing_until_it_is_asked_for() -
         wait_until(lambda: interrupts.count == 3)
         with pytest.raises(KeyboardInterrupt):
             interrupts.follow(lambda: None)
+
+
+SENDER = """
+import os, signal, sys
+while os.read(0, 1):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        os.kill(os.getppid(), number)
+"""
+
+
+def test_different_signals_at_once_interrupt_once_and_leave_nothing_behind() -> None:
+    """In CPython 3.10 and 3.11 a handler that begins within another one can lose its exception."""
+
+    def be_interrupted(ask: IO[bytes]) -> None:
+        ask.write(b"x")
+        while True:
+            os.stat("/")
+
+    def interrupt_with_all(ask: IO[bytes]) -> None:
+        interrupts = Interrupts()
+        with interrupts.listening():
+            interrupts.follow(lambda: None)
+            with pytest.raises(KeyboardInterrupt):
+                be_interrupted(ask)
+            wait_until(lambda: interrupts.count == 3)
+
+    command = [sys.executable, "-c", SENDER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as sender:
+        assert sender.stdin
+        for _ in range(100):
+            interrupt_with_all(sender.stdin)
+        sender.stdin.close()
 
 
 ENDING = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU"]
