@@ -102,6 +102,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "connection-lost": _LINK | {"network", "download", "git", "requirements"},
     LOST_PEER: frozenset({"container-image", "download", "git"}),
     "ssh-nodes": frozenset({"git"}),
+    "configuration": frozenset({"arguments"}),
     "command": frozenset({"container-engine", "git", "gpu-container"}),
     "gpu-container": frozenset({"driver"}),
     "hub-access": frozenset({"hub-write"}),

@@ -9,8 +9,8 @@ NCCL = "nccl"
 
 
 def _numbered(numbers: str) -> str:
-    """An error of CUDA's runtime as older versions of torch write it."""
-    return rf"|cuda runtime error \((?:{numbers})\)"
+    """An error of CUDA's or HIP's runtime as older versions of torch, and TensorFlow, write it."""
+    return rf"|(?:cuda runtime error|(?:cuda|hip)Success) \((?:{numbers})(?:\)| vs\. 0)"
 
 
 _CALL_OF_NCCL = r"(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?"
@@ -201,7 +201,7 @@ GPU_CAUSES = (
         r"|Error invalid device function at"
         r"|hipErrorNoBinaryForGpu|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ARCH_MISMATCH"
         r"|TensileLibrary[^\n]{1,120}"
-        r"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT)",
+        rf"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT){_numbered('98|209')}",
         "torch, or an extension of it, was not built for this GPU",
         "use an image.base whose torch and CUDA support the GPU, or another workers.accelerator",
     ),
