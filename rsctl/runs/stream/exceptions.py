@@ -73,7 +73,8 @@ _TOGETHER = 5
 _ERROR_LINE = re.compile(
     r"(?:^|[\]\s])error: |(?:^|[\s\[(|>:])(?:ERROR|FATAL|CRITICAL|[Ff]atal(?: error)?"
     r"|E\d{4} [\d:.]{8,20})(?:[\]):| ]|$)"
-    r"|^\s*(?:An? )?[Ee]rror(?:[: ]|$)|(?:^|\s)[\w./+-]{1,60}: (?:fatal |internal )?[Ee]rror:? "
+    r"|^\s*(?:An? )?[Ee]rror(?:[: ]|$)|^Exception: "
+    r"|(?:^|\s)[\w./+-]{1,60}: (?:fatal |internal )?[Ee]rror:? "
     r"|_ERROR_LOG: |\b[A-Z]\w{1,40}(?:Error|Exception)\b: |^\S{0,60}: (?:cannot|failed to) "
     r"|^(?:[\w. ]{1,40} )?[Ff]ailed (?:to |\d{1,3} times)|[Ff]ailed \d{1,3} times"
 )

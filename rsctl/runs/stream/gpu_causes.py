@@ -239,7 +239,7 @@ GPU_USE_CAUSES = (
         "processes",
         r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
         r"|Invalid device ordinal value|Duplicate GPU detected|But your machine only has: \["
-        r"|AssertionError: Invalid device id"
+        r"|AssertionError: Invalid device id|hipErrorInvalidDevice\b"
         r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
         r"|number of (?:tasks per node|nodes) configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",

@@ -9,7 +9,8 @@ from rsctl.runs.stream.service_causes import cause
 
 _KERNEL_CHECK = (
     r"/(?:flash_attn\w{0,12}|xformers/ops|sageattention)/[^\n]{1,200}\n[^\n]{1,200}\n"
-    r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\b(?:Runtime|Value|Assertion)Error: ([^\n]{1,160})"
+    r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\b(?:Runtime|Value|Assertion)Error: "
+    r"((?!No such operator)[^\n]{1,160})"
 )
 """A check of an attention kernel's package: the exception right below a frame of it."""
 
