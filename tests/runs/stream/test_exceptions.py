@@ -317,6 +317,20 @@ def test_the_package_that_raised_an_exception_says_what_failed(
     assert text in cause.message
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # https://github.com/pytorch/xla/issues/2658
+        "RuntimeError: torch_xla/csrc/tensor.cpp:486 : Check failed: data_ != nullptr ",
+        "xgboost.core.XGBoostError: [12:00:01] /src/c_api.cc:9: Check failed: n == m (3 vs. 4) : ",
+    ],
+)
+def test_a_check_of_native_code_that_python_raises_has_its_place_in_the_script(text: str) -> None:
+    lines = ["Traceback (most recent call last):", '  File "/app/train.py", line 9, in step', text]
+    (cause,) = known_causes(lines, 1, None)
+    assert cause.message.endswith(f": {text.strip()}, at /app/train.py:9 in step")
+
+
 def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:
     (cause,) = known_causes(SIMPLE.splitlines(), 139, "SIGSEGV")
     assert cause.code == "crash"
