@@ -158,5 +158,13 @@ DATA_CAUSES = (
         "with the last one all rows: remove_unused_columns=False; otherwise a filter or a split "
         "left nothing",
     ),
+    cause(
+        "data-missing",
+        r"\bepoch_iterator\b[\s\S]{0,3000}?, in fetch\n[^\n]{0,20}return "
+        r"self\.collate_fn\(data\)\n[\s\S]{0,600}?\nKeyError: '(\w{1,60})'",
+        "the collator uses a column that the trainer's samples do not have: {names}",
+        "set remove_unused_columns=False, as transformers' Trainer removes the columns that the "
+        "model's forward does not name; otherwise let the map of the data set add the column",
+    ),
 )
 """In the order in which they are shown."""

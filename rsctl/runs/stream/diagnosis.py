@@ -102,6 +102,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "connection-lost": _LINK | {"network", "download", "git", "requirements"},
     LOST_PEER: frozenset({"container-image", "download", "git"}),
     "ssh-nodes": frozenset({"git"}),
+    "configuration": frozenset({"arguments"}),
     "command": frozenset({"container-engine", "git", "gpu-container"}),
     "gpu-container": frozenset({"driver"}),
     "hub-access": frozenset({"hub-write"}),
@@ -338,9 +339,9 @@ def _unknown(
     that Python raised, or only the way it ended.
     """
     native = find_native_error(lines) or find_native_error(reported)
-    if native:
-        return [_native(native, known)]
     raised = find_exception(lines) or find_exception(reported)
+    if native and not (raised and native.text in raised.text):
+        return [_native(native, known)]
     if _is_vague(raised):
         raised = find_exception(_before_torchrun(earlier)) or raised
     is_launcher = raised is not None and is_of_launcher(raised)

@@ -159,7 +159,7 @@ EXCEPTION_KINDS = (
         r"|assert len\([^\n]{1,60}\) (?:> 0|>= 1|!= 0)|n_samples=0|n_sample <= 0|with 0 sample"
         r"|size 0$|\b(?:0|zero)[ -]length|length (?:of |is |= ?)?(?:0|zero)\b"
         r"|at least one array to|zero-size array"
-        r"|does not have an identity"
+        r"|does not have an identity|assert len\(indices\) == self\.(?:total_size|num_samples)"
         r"|No columns to parse"
         r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
         r"(?:samples|examples|images|files|data)\b))",

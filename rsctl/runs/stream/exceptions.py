@@ -8,7 +8,6 @@ panics of Rust, failed assertions, damaged heaps, and errors of shells.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
@@ -32,7 +31,13 @@ _HEADER = "Traceback (most recent call last):"
 _MEMBER = re.compile(r" *\+[-+]{3,60} \d{1,4} -{3}")
 _GROUP_MARGIN = re.compile(r" *(?:\| ?|\+[-+ ]*(?:\d{1,4} -+)?)")
 _FRAME = re.compile(r' *File "([^"\n]{1,300})", line (\d{1,7})(?:, in ([^\n]{1,100}))?$')
-_RAISED = re.compile(r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80})(?:: ?(.{0,4096}))?$")
+_RAISED = re.compile(
+    r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}"
+    r"|(?:[A-Za-z_]\w{0,60}\.){1,8}[a-z]{0,8}(?:error|timeout))"
+    r"(?: {0,40}: ?(.{0,4096}))?$"
+)
+"""An exception's line; ranks that write at the same time put spaces before its colon."""
+
 _ENDS = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Iteration|Warning|Timeout|Fault|Failed|Group)$"
 )
@@ -56,6 +61,7 @@ _MOST_LINES = 8
 _RECORD = re.compile(
     r"\[?\d{2,4}[-/:]\d\d[-/:]\d\d|[DIWEF]\d{4} |\[[DIWEF] ?\d{0,4} |\[?(?:ERROR|WARNING|WARN|INFO"
     r"|DEBUG|CRITICAL)\b|[\w.-]{1,40}: (?:error|warning|ERROR|WARNING)\b|[=\-*]{8}"
+    r"|(?:[^|\n]{0,40}: )? {0,3}\d{1,3}%\|"
 )
 _MARKED = re.compile(
     r'([^"\n]{1,120}?)(?=Traceback \(most recent call last\)|  File "[^"\n]{1,300}", line \d)'
@@ -67,7 +73,8 @@ _TOGETHER = 5
 _ERROR_LINE = re.compile(
     r"(?:^|[\]\s])error: |(?:^|[\s\[(|>:])(?:ERROR|FATAL|CRITICAL|[Ff]atal(?: error)?"
     r"|E\d{4} [\d:.]{8,20})(?:[\]):| ]|$)"
-    r"|^\s*(?:An? )?[Ee]rror(?:[: ]|$)|(?:^|\s)[\w./+-]{1,60}: (?:fatal |internal )?[Ee]rror:? "
+    r"|^\s*(?:An? )?[Ee]rror(?:[: ]|$)|^Exception: "
+    r"|(?:^|\s)[\w./+-]{1,60}: (?:fatal |internal )?[Ee]rror:? "
     r"|_ERROR_LOG: |\b[A-Z]\w{1,40}(?:Error|Exception)\b: |^\S{0,60}: (?:cannot|failed to) "
     r"|^(?:[\w. ]{1,40} )?[Ff]ailed (?:to |\d{1,3} times)|[Ff]ailed \d{1,3} times"
 )
@@ -85,7 +92,9 @@ _NO_FAILURE = re.compile(
 _SENTENCE = re.compile(
     r"\b(?:must be|must have|cannot|can not|could not|couldn't|can't|unable to|not found"
     r"|does not exist|not supported|is required|is missing|[Ii]nvalid|[Aa]bort(?:ed|ing)"
-    r"|[Dd]enied|[Rr]efused)\b"
+    r"|[Dd]enied|[Rr]efused|(?:[Tt]raining|[Ss]cript) (?:has )?failed"
+    r"|Exception (?:during|while)"
+    r"|[Pp]lease (?:set|specify|provide|give|use|choose|select|check|make|install))\b"
 )
 _NO_SENTENCE = re.compile(
     r"^bash: |INFO|[Pp]lugin|if |hook|help message|MCA parameter"
@@ -162,21 +171,22 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     """The exception of Python that ended the program; None if the lines contain none.
 
     Of a chain it is the last one with the first one as its origin; of a group its first member; of
-    an exception that another process raised, the one of that process.
+    an exception that another process raised, or that was raised again, the place of the first.
     """
     whole = _whole_frames(unwrapped([line[:_LONGEST_LINE] for line in lines]))
     clean = _unmarked([_plain(line) for line in whole])
-    chain = _raised(clean) or _from_error_file("\n".join(clean)) or _without_traceback(clean)
+    chain = _raised(clean) or _without_traceback(clean)
     if not chain:
         return _cut_off(clean)
     group = next((i for i, each in enumerate(chain) if "sub-exception" in each.text), None)
     if group is not None and group + 1 < len(chain):
         chain = chain[: group + 2]
-    last, first = chain[-1], chain[0]
+    same = [each for each in chain if each.text == chain[-1].text and _is_own(each.position)]
+    last, first = (same or chain[-1:])[0], chain[0]
     text = last.text
     if first.text != last.text and first.text.partition(":")[0] not in text:
         text = f"{text}; after {_short(first.text)}"
-    position = next((each.position for each in reversed(chain) if each.position), None)
+    position = next((each.position for each in (last, *reversed(chain)) if each.position), None)
     return last._replace(text=text, position=position)
 
 
@@ -449,30 +459,19 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     return Raised(_NO_END, position, is_cut=True, raiser=frames[-1][1])
 
 
+def _is_own(place: Optional[str]) -> bool:
+    """Whether a path, or a position, is in the program's own code."""
+    return place is not None and _NOT_OWN.search(place) is None
+
+
 def _position(frames: Sequence[tuple[str, str, str]]) -> Optional[str]:
     """The last frame in the program's own code, otherwise the last one."""
-    own = [frame for frame in frames if not _NOT_OWN.search(frame[0])]
+    own = [frame for frame in frames if _is_own(frame[0])]
     if not frames:
         return None
     path, line, function = (own or frames)[-1]
     name = f" in {function}" if function and function != "<module>" else ""
     return f"{path}:{line}{name}"
-
-
-def _from_error_file(text: str) -> list[Raised]:
-    """The exception in the error file of PyTorch's elastic launcher, which it also prints."""
-    start = text.find('{\n  "message": {')
-    start = text.find('{"message": {') if start < 0 else start
-    if start < 0:
-        return []
-    try:
-        record, _ = json.JSONDecoder().raw_decode(text[start:])
-        message = record["message"]["message"]
-        stack = record["message"].get("extraInfo", {}).get("py_callstack", "")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return []
-    inner = _raised(str(stack).splitlines())
-    return inner or [Raised(_short(str(message)), None)]
 
 
 def _short(text: str) -> str:

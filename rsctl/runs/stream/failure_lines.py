@@ -16,10 +16,16 @@ from rsctl.runs.stream.gpu_causes import NCCL
 from rsctl.runs.stream.structured import is_structured
 
 _TRACEBACK = "Traceback (most recent call last)"
+_IN_ONE_LINE = re.compile(r"([\"']?)(Traceback \(most recent call last\):)(?=\\n)")
+"""Where a traceback begins whose line ends are escaped, as in JSON and in a text's `repr`."""
+
+_UP_TO_QUOTE = {quote: re.compile(rf"(?:[^\\{quote}]|\\.)*") for quote in "\"'"}
+_ESCAPED = re.compile(r"\\(.)")
 _INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
 _FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
 _STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
 _MAX_LINES = 30
+_MOST_KEPT = 600  # the lines of a tail, and those of a traceback inside one of them
 _PLAIN_LINES = 10
 _MOST_RANKS = 8
 _BETWEEN = 4
@@ -43,14 +49,27 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
     """The end of a failed replica's log: its last traceback, otherwise its last lines.
 
     If that rank only lost another one that writes to the same log, it is the other rank's
-    traceback. Leaves out torchrun's own messages.
+    traceback. Leaves out torchrun's own messages. A traceback inside one line becomes lines.
     """
-    kept = [line for line in lines if not _is_noise(line)]
+    own = (line for line in lines if not _is_noise(line))
+    kept = [part for line in own for part in _unfolded(line)][-_MOST_KEPT:]
     last = _last_failure(kept)
     others = [other for other in islice(_other_failures(kept), _MOST_RANKS) if other != last]
     if not others or not _follows_another(last):
         return last
     return next((other for other in others if not _follows_another(other)), last)
+
+
+def _unfolded(line: str) -> list[str]:
+    """The line; if a traceback is inside it, with the traceback as lines."""
+    match = _IN_ONE_LINE.search(line)
+    if match is None:
+        return [line]
+    start = match.start(2)
+    inside = _UP_TO_QUOTE[match[1]].match(line, start) if match[1] else None
+    end = inside.end() if inside else len(line)
+    text = _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], line[start:end])
+    return [*filter(None, [line[:start]]), *text.splitlines(), *filter(None, [line[end:]])]
 
 
 def _last_failure(kept: list[str]) -> list[str]:

@@ -290,6 +290,7 @@ FRAMEWORK_CAUSES = (
         r"have the same (?:device|backend)|[Ee]xpected (?:object of )?(?:device|backend) (?:type )?"
         r"\w{1,8}(?::\d{1,3})? but got|(?:are|is) on CPU, but expected (?:them|it) to be on GPU"
         r"|not (?:at|on) the same device|on the same device as the indexed tensor"
+        r"|arguments are located on different GPUs"
         r"|Input type \(torch\.cuda\.\w{1,20}\) and weight type \(torch\.(?!cuda)"
         r"|Input type \(torch\.(?!cuda)\w{1,20}\) and weight type \(torch\.cuda\."
         r"|Expected a '\w{1,8}' (?:generator )?device type for generator"
@@ -369,10 +370,12 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "start-method",
-        r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized",
-        "a process was forked after CUDA had been used, which CUDA does not allow",
-        "use no CUDA in data sets and before the processes start, or the start method spawn "
-        "(DataLoader: multiprocessing_context='spawn')",
+        r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
+        r"|Runtime is already initialized\. Do not use the XLA",
+        "a process was started after CUDA or XLA had been used, which these do not allow",
+        "use no CUDA in data sets, and neither before the processes start, or the start method "
+        "spawn (DataLoader: multiprocessing_context='spawn'); ask for XLA's device only in the "
+        "function that each process runs",
     ),
     cause(
         "start-method",

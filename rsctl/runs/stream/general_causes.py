@@ -16,6 +16,13 @@ _CUDA_ERROR = (
 GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "dataset",
+        r"Directory (\S{1,200}) is neither a `?Dataset`? directory nor a",
+        "load_from_disk got a folder that save_to_disk has not written: {names}",
+        "use load_dataset for data files and data sets of the hub; otherwise give the path of the "
+        "folder that save_to_disk wrote, as an input or in image.source",
+    ),
+    cause(
+        "dataset",
         r"([\w.]{1,80}(?:Error|Exception|Invalid): [^\n]{1,160})\n\nThe above exception was the "
         r"direct cause[\s\S]{0,2000}?DatasetGenerationError|DatasetGenerationError()",
         "a data set could not be made from its files: {names}",

@@ -9,8 +9,8 @@ NCCL = "nccl"
 
 
 def _numbered(numbers: str) -> str:
-    """An error of CUDA's runtime as older versions of torch write it."""
-    return rf"|cuda runtime error \((?:{numbers})\)"
+    """An error of CUDA's or HIP's runtime as older versions of torch, and TensorFlow, write it."""
+    return rf"|(?:cuda runtime error|(?:cuda|hip)Success) \((?:{numbers})(?:\)| vs\. 0)"
 
 
 _CALL_OF_NCCL = r"(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?"
@@ -201,7 +201,7 @@ GPU_CAUSES = (
         r"|Error invalid device function at"
         r"|hipErrorNoBinaryForGpu|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ARCH_MISMATCH"
         r"|TensileLibrary[^\n]{1,120}"
-        r"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT)",
+        rf"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT){_numbered('98|209')}",
         "torch, or an extension of it, was not built for this GPU",
         "use an image.base whose torch and CUDA support the GPU, or another workers.accelerator",
     ),
@@ -239,7 +239,7 @@ GPU_USE_CAUSES = (
         "processes",
         r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
         r"|Invalid device ordinal value|Duplicate GPU detected|But your machine only has: \["
-        r"|AssertionError: Invalid device id"
+        r"|AssertionError: Invalid device id|hipErrorInvalidDevice\b"
         r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
         r"|number of (?:tasks per node|nodes) configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",

@@ -90,6 +90,8 @@ NETWORK_CAUSES = (
         r"|tcp:// rendezvous: ((?:rank|world_size) parameter) missing"
         r"|Default process group (?:has|is) not (?:been )?initialized()"
         r"|parallel group is not initialized()|torch\.distributed is not yet initialized()"
+        r"|assert (?:\w{1,40}\.){0,3}(?:dist|distributed|c10d)\.(?:\w{1,40}\.)?_?(?:is_)?"
+        r"initialized\b[^\n]{0,60}\n(?:[\s~^]{1,200}\n)?[^\n]{0,12}AssertionError()"
         r"|Error: [^\n]{0,80}(?:[Cc]ould not find|[Mm]issing|must set|requires?)[^\n]{0,40}\W"
         rf"{_RANK_VARIABLE}|Error: [^\n]{{0,80}}\b{_RANK_VARIABLE}[^\n]{{0,60}}(?:not set"
         r"|not found|not defined|is required|must be set|missing)"

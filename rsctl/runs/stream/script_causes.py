@@ -95,7 +95,7 @@ SCRIPT_CAUSES = (
         r"|(provided lr scheduler `\w{1,60}` doesn't follow PyTorch's LRScheduler API)"
         r"|different CUDA (?:major )?versions\. (PyTorch has CUDA Version=[^\n]{1,60}?)\. Please"
         r"|(Loading a (?:streaming )?dataset cached in a LocalFileSystem is not supported)"
-        r"|(not find the operator torchvision::\w{1,40})"
+        r"|(not find the operator torchvision::\w{1,40})|(No such operator \w{1,40}::\w{1,80})"
         r"|Could not run '(torchvision::\w{1,40})' with arguments from the 'CUDA' backend"
         r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
         r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"
@@ -194,7 +194,8 @@ SCRIPT_CAUSES = (
         r"|Unable to load weights from pytorch checkpoint file for '[^'\n]{1,200}' at "
         r"'([^'\n]{1,200})'|UnpicklingError: (?!Weights)|EOFError: Ran out of input"
         r"|SafetensorError: ([^\n]{1,100})"
-        r"|Invalid magic number; corrupt file|(?:HeaderTooLarge|MetadataIncompleteBuffer"
+        r"|Invalid magic number; corrupt file|storage has wrong size: expected"
+        r"|(?:HeaderTooLarge|MetadataIncompleteBuffer"
         r"|InvalidHeader\w{0,20})",
         "a checkpoint or model is incomplete, or its format differs from its name: {names}",
         "download or write it again; write checkpoints under another name and rename them",

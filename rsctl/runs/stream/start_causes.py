@@ -73,6 +73,22 @@ SCRIPT_START_CAUSES = (
     ),
     cause(
         "configuration",
+        r"(?m:^)(Cannot find primary config '[^'\n]{1,160}')"
+        r"|(Primary config (?:module|directory)[^\n]{0,120} not found)"
+        r"|(?m:^)(In '[^'\n]{1,120}': Could not (?:find|load) '[^'\n]{1,160}')"
+        r"|(You must specify '[^'\n]{1,80}'), e\.g, "
+        r"|Error merging [^\n]{1,80}\n([^\n]{1,160})"
+        r"|(?m:^)((?:Key '[^'\n]{1,80}' (?:is )?not in |Missing mandatory value: "
+        r"|Interpolation key ')[^\n]{1,120})\n"
+        r" {1,12}full_key: ",
+        "hydra cannot compose the configuration: {names}",
+        "add the key or file that it names where the configuration has it: +KEY=VALUE in "
+        "run.args, --config-path and --config-name (a folder and a name inside it), a choice "
+        "GROUP=NAME; image.source must have the YAML files; otherwise install the version of hydra "
+        "that the script was written for",
+    ),
+    cause(
+        "configuration",
         r"HydraConfig was not set",
         "the configuration refers to a value of hydra itself (hydra.*), which exists only in a "
         "program that hydra starts",

@@ -9,7 +9,8 @@ from rsctl.runs.stream.service_causes import cause
 
 _KERNEL_CHECK = (
     r"/(?:flash_attn\w{0,12}|xformers/ops|sageattention)/[^\n]{1,200}\n[^\n]{1,200}\n"
-    r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\b(?:Runtime|Value|Assertion)Error: ([^\n]{1,160})"
+    r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\b(?:Runtime|Value|Assertion)Error: "
+    r"((?!No such operator)[^\n]{1,160})"
 )
 """A check of an attention kernel's package: the exception right below a frame of it."""
 
@@ -207,6 +208,7 @@ TENSOR_CAUSES = (
         r"|((?:scatter|gather)\w{0,12}\(\): Expected (?:self\.)?dtype [^\n]{1,60})"
         r"|(Expected tensor for argument #\d{1,2} [^\n]{1,100}? got [\w.]{1,40})"
         r"|(input types can't be cast to the desired output type \w{1,20})"
+        r"|(Unexpected floating ScalarType in at::autocast[\w:]{0,40})"
         r"|(input must have the type torch\.\w{1,12}, got type torch\.\w{1,12})"
         r"|('lengths' argument should be a 1D CPU int64 tensor, but got [^\n]{1,40})",
         "an operation got tensors of a type that it does not take: {names}",
@@ -240,6 +242,7 @@ TENSOR_CAUSES = (
         r"|(size of (?:tensor a|the tensor) \(\d{1,12}\) must match the (?:size of tensor b"
         r"|existing size) \(\d{1,12}\))"
         r"|(Sizes of tensors must match except in dimension \d{1,3})"
+        r"|(Mismatch in shape: grad_output\[\d[^\n]{1,160})"
         r"|(Given groups=\d{1,6}, weight of size [^\n]{1,100})"
         r"|(Expected input batch_size \(\d{1,9}\) to match target batch_size \(\d{1,9}\))"
         r"|([Ee]xpected \d{1,3}(?:D|-dimensional)[^\n]{1,100}\bgot[^\n]{0,60})"

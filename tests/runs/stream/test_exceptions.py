@@ -75,9 +75,62 @@ RAY = """\
 (train pid=12, ip=10.0.0.1) ValueError: bad lr"""
 
 
+LOWER_CASE = """\
+Traceback (most recent call last):
+  File "/app/data.py", line 8, in work
+    unpack(line)
+struct.error: unpack requires a buffer of 4 bytes"""
+
+IN_POOL = '''\
+multiprocessing.pool.RemoteTraceback:
+"""
+Traceback (most recent call last):
+  File "/usr/lib/python3.10/multiprocessing/pool.py", line 125, in worker
+    result = (True, func(*args, **kwds))
+  File "/app/prepare.py", line 12, in work
+    raise ValueError("bad lr")
+ValueError: bad lr
+"""
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/app/train.py", line 9, in <module>
+    pool.map(work, items)
+  File "/usr/lib/python3.10/multiprocessing/pool.py", line 774, in get
+    raise self._value
+ValueError: bad lr'''
+
+# https://github.com/pytorch/pytorch/issues/87815: two ranks wrote at the same time
+MIXED = """\
+  File "/opt/lib/python3.9/site-packages/torch/distributed/fsdp/_state_dict_utils.py", line 85, in f
+    assert fqn in state_dict, (
+AssertionError    : hook_result = hook(self)FSDP assumes a.weight is in the state_dict    
+module.state_dict(destination=destination)"""
+
+BAR = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 9, in main
+    fit(cfg)
+ValueError: bad lr
+  1%|          | 1/800 [00:03<40:00,  3.0s/it]"""
+
+
 @pytest.mark.parametrize(
     ("text", "raised", "position"),
     [
+        (
+            LOWER_CASE,
+            "struct.error: unpack requires a buffer of 4 bytes",
+            "/app/data.py:8 in work",
+        ),
+        (IN_POOL, "ValueError: bad lr", "/app/prepare.py:12 in work"),
+        (
+            MIXED,
+            "AssertionError: hook_result = hook(self)FSDP assumes a.weight is in the state_dict",
+            "/opt/lib/python3.9/site-packages/torch/distributed/fsdp/_state_dict_utils.py:85 in f",
+        ),
+        (BAR, "ValueError: bad lr", "/app/train.py:9 in main"),
         (SIMPLE, "KeyError: 'loss'", "/app/train.py:9"),
         (SIMPLE.replace("\n", "\n[rank3]: "), "KeyError: 'loss'", "/app/train.py:9"),
         (SIMPLE.replace("\n", "\n[1,3]<stderr>:"), "KeyError: 'loss'", "/app/train.py:9"),
@@ -100,7 +153,7 @@ RAY = """\
 def test_the_exception_and_its_place_in_the_script(
     text: str, raised: str, position: str | None
 ) -> None:
-    found = find_exception(text.splitlines())
+    found = find_exception(failure_lines(text.splitlines()))
     assert found is not None
     assert (found.text, found.position) == (raised, position)
 
@@ -264,6 +317,20 @@ def test_the_package_that_raised_an_exception_says_what_failed(
     assert text in cause.message
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # https://github.com/pytorch/xla/issues/2658
+        "RuntimeError: torch_xla/csrc/tensor.cpp:486 : Check failed: data_ != nullptr ",
+        "xgboost.core.XGBoostError: [12:00:01] /src/c_api.cc:9: Check failed: n == m (3 vs. 4) : ",
+    ],
+)
+def test_a_check_of_native_code_that_python_raises_has_its_place_in_the_script(text: str) -> None:
+    lines = ["Traceback (most recent call last):", '  File "/app/train.py", line 9, in step', text]
+    (cause,) = known_causes(lines, 1, None)
+    assert cause.message.endswith(f": {text.strip()}, at /app/train.py:9 in step")
+
+
 def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:
     (cause,) = known_causes(SIMPLE.splitlines(), 139, "SIGSEGV")
     assert cause.code == "crash"
@@ -410,7 +477,11 @@ def test_what_rich_wrapped_below_its_box_is_one_line() -> None:
         ("step 1\nERROR: no data\n  in shard 3\n\nstep 2", "ERROR: no data in shard 3"),
         ("error: first\nerror: second", "error: first"),
         ("There must be at least one chain", "There must be at least one chain"),
+        ("step 1\nplease set the rate of layer 3 first", "please set the rate of layer 3 first"),
+        ("Training failed! Reason: no data\nCleaning up", "Training failed! Reason: no data"),
+        ("Exception during training: no data", "Exception during training: no data"),
         ("bash: cannot set terminal process group", None),
+        ("Please cite our paper\nPlease report bugs to us", None),
         ("WARNING: the cache cannot be read", None),
         ("x was not found. Setting it to empty.", None),
         ("slurmstepd: error: Detected 1 task", None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from time import process_time
 
 import pytest
 
@@ -253,3 +254,44 @@ def test_the_cause_that_stands_before_the_report_of_a_starter(
     assert [cause.code for cause in causes] == [code]
     report = ["step 7", *REPORTS[starter]]
     assert failure_lines(report)[-3:] == REPORTS[starter][-3:]
+
+
+# https://github.com/luuuyi/RefineDet.PyTorch/issues/28
+IN_REPR = r"""
+Traceback (most recent call last):
+  File "train.py", line 8, in <module>
+    raise batch.exc_type(batch.exc_msg)
+KeyError: 'Traceback (most recent call last):\n  File "/data/voc.py", line 67, in __call__\n    label_idx = self.class_to_ind[name]\nKeyError: \'trepang\'\n'
+"""  # noqa: E501
+
+IN_JSON = r"""
+{"level": "info", "msg": "step 10"}
+{"level": "error", "exc_info": "Traceback (most recent call last):\n  File \"/data/voc.py\", line 67, in __call__\n    label_idx = self.class_to_ind[name]\nKeyError: 'trepang'", "msg": "the end"}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("text", [IN_REPR, IN_JSON])
+def test_a_traceback_inside_one_line_is_shown_as_lines(text: str) -> None:
+    lines = text.strip().splitlines()
+    shown = failure_lines(lines)
+    assert shown[:4] == [
+        "Traceback (most recent call last):",
+        '  File "/data/voc.py", line 67, in __call__',
+        "    label_idx = self.class_to_ind[name]",
+        "KeyError: 'trepang'",
+    ]
+    (cause,) = known_causes(shown, 1, None, earlier=lines)
+    assert cause.message.endswith(": KeyError: 'trepang', at /data/voc.py:67 in __call__")
+
+
+def test_a_long_traceback_inside_one_line_keeps_its_end() -> None:
+    frames = [f'  File \\"/app/model.py\\", line {n}, in forward' for n in range(500)]
+    text = "\\n".join(["Traceback (most recent call last):", *frames, "ValueError: bad lr"])
+    assert failure_lines([f'{{"error": "{text}"}}'])[-2:] == ["ValueError: bad lr", '"}']
+
+
+def test_hostile_text_inside_one_line_does_not_take_long() -> None:
+    head = "Traceback (most recent call last):\\n"
+    started = process_time()
+    failure_lines([head + "\\" * 200_000, "'" + head * 20_000, head + "\\\\n" * 100_000])
+    assert process_time() - started < 2
