@@ -5,7 +5,8 @@ The images' sagemaker-training toolkit unpacks `sagemaker_submit_directory` as /
 other file as a script. The other hyperparameters are its arguments. All values are JSON.
 
 Sources: aws/sagemaker-training-toolkit, entry_point_type.py, environment.py, process.py, mapping.py
-and torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py.
+and torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py;
+aws/sagemaker-scikit-learn-container and aws/sagemaker-xgboost-container, training.py.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple, Optional
 from rsctl.findings import Finding, error, first_of, warning
 from rsctl.job.job import Job, is_shell_script
 from rsctl.job.yaml_tree import quoted
+from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode_all
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.channels import WORKERS
 from rsctl.targets.sagemaker.options import sagemaker_options
@@ -32,6 +34,7 @@ _OF_A_SHELL = re.compile(r"""^$|^[#~]|[\s"'`$\\;&|<>()]""")
 _IN_QUOTES = re.compile(r"""["'$`]|\\\\""")
 """Text that a shell changes in the arguments of a script for a shell, which the toolkit quotes."""
 
+_WITHOUT_A_SHELL = ("scikit-learn", "xgboost")
 _OPTIONS = "targets.sagemaker"
 
 
@@ -115,19 +118,31 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
 
 
 def _shell_findings(job: Job) -> Iterator[Finding]:
-    """Texts that the toolkit's shell changes."""
+    """Texts that the toolkit's shell changes; some images start the script without a shell."""
+    image = job.image.uri or job.image.base or ""
+    if any(name in image.rpartition("/")[2] for name in _WITHOUT_A_SHELL):
+        return
     program = str(job.run.script or job.run.module)
     if _OF_A_SHELL.search(program):
         message = f"SageMaker's images start the script by a shell, which changes {quoted(program)}"
         remedy = "rename it: use letters, digits, and ._-"
         yield error("package", message, remedy, "run.script")
     changes = _IN_QUOTES if is_shell_script(program) else _OF_A_SHELL
-    changed = [each.name for each in _arguments(job) if changes.search(str(each.value))]
-    if changed:
+    given = decode_all(sagemaker_options(job).hyperparameters)
+    texts = {
+        "run.args": {each.name: str(each.value) for each in _arguments(job)},
+        f"{_OPTIONS}.hyperparameters": {
+            name: arguments_of({name: value})[1] for name, value in given.items()
+        },
+    }
+    for path, values in texts.items():
+        changed = [name for name, text in values.items() if changes.search(text)]
+        if not changed:
+            continue
         message = "SageMaker's images pass arguments through a shell, which splits or changes the "
         message += f"value of {first_of(changed, 5)}"
         remedy = "put it in run.env or in a file of the package, or use image.source instead of "
-        yield warning("args", message, f"{remedy}run.package", "run.args")
+        yield warning("args", message, f"{remedy}run.package", path)
 
 
 def _program_findings(job: Job) -> Iterator[Finding]:
