@@ -6,7 +6,6 @@ from typing import Annotated, Optional
 
 import typer
 
-from rsctl.api import Run
 from rsctl.cli import options
 from rsctl.cli.accepted import latest_record, once_accepted
 from rsctl.cli.command import make_command
@@ -16,11 +15,9 @@ from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_message
 from rsctl.cli.tracking import wait_for_trackers
-from rsctl.cli.views.next_commands import next_commands, resume_command
+from rsctl.cli.views.next_commands import next_commands, recorded_resume_command
 from rsctl.cli.views.run import make_view
 from rsctl.findings import ExitCode
-from rsctl.runs.home import is_rehearsed
-from rsctl.runs.origin import origin_of
 from rsctl.runs.stream.formatting import is_shown
 
 _TAIL = 50
@@ -63,15 +60,5 @@ def command(
         if code != ExitCode.INTERRUPTED:
             wait_for_trackers(handle.record)
             if output == "text":
-                print_message(next_commands(handle, resume=_resume_command(handle)))
+                print_message(next_commands(handle, resume=recorded_resume_command(handle)))
         return code
-
-
-def _resume_command(run: Run) -> str:
-    """The command that continues a run from its checkpoints; empty where it is not recorded: of a
-    script the arguments are unknown, of a rehearsal the options.
-    """
-    origin = origin_of(run.id)
-    if origin is None or not origin.file.endswith((".yaml", ".yml")) or is_rehearsed(run.id):
-        return ""
-    return resume_command(run, origin.file, run.record.target, None, (), ())
