@@ -5,8 +5,7 @@ The images' sagemaker-training toolkit unpacks `sagemaker_submit_directory` as /
 other file as a script. The other hyperparameters are its arguments. All values are JSON.
 
 Sources: aws/sagemaker-training-toolkit, entry_point_type.py, environment.py, process.py, mapping.py
-and torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py;
-aws/sagemaker-scikit-learn-container and aws/sagemaker-xgboost-container, training.py.
+and torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode_
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.channels import WORKERS
 from rsctl.targets.sagemaker.options import sagemaker_options
-from rsctl.targets.sagemaker.toolkit import starts_smddp
+from rsctl.targets.sagemaker.toolkit import starts_smddp, uses_shell
 
 _LOG_LEVEL = 20
 _NUMBER = re.compile(r"-[0-9.]")
@@ -34,7 +33,6 @@ _OF_A_SHELL = re.compile(r"""^$|^[#~]|[\s"'`$\\;&|<>()]""")
 _IN_QUOTES = re.compile(r"""["'$`]|\\\\""")
 """Text that a shell changes in the arguments of a script for a shell, which the toolkit quotes."""
 
-_WITHOUT_A_SHELL = ("scikit-learn", "xgboost")
 _OPTIONS = "targets.sagemaker"
 
 
@@ -119,8 +117,7 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
 
 def _shell_findings(job: Job) -> Iterator[Finding]:
     """Texts that the toolkit's shell changes; some images start the script without a shell."""
-    image = job.image.uri or job.image.base or ""
-    if any(name in image.rpartition("/")[2] for name in _WITHOUT_A_SHELL):
+    if not uses_shell(job.image.uri or job.image.base or ""):
         return
     program = str(job.run.script or job.run.module)
     if _OF_A_SHELL.search(program):

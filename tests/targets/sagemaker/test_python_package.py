@@ -14,7 +14,7 @@ import pytest
 from rsctl.targets.sagemaker.emulator.contract import HostFolder
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
-from rsctl.targets.sagemaker.emulator.toolkit import provide_code
+from rsctl.targets.sagemaker.emulator.toolkit import command, provide_code
 from rsctl.targets.sagemaker.target import TARGET
 from tests.kit.rendering import findings_of, merged, plan_of
 
@@ -219,6 +219,10 @@ def test_images_that_start_the_script_without_a_shell(
     )
     codes = {each.code for each in findings_of(tmp_path, job, TARGET)}
     assert not codes & {"args", "package"}
+    body = plan_of(tmp_path, job, TARGET)["request"]["body"]
+    names = {"TrainingJobArn": "arn:x", "TrainingJobName": "x"}
+    started = command(JobRecord({**body, **names}, {}), "process") or []
+    assert started[-4:] == ["--other", "'a b'", "--text", "'a b'"]
 
 
 def test_a_script_whose_name_a_shell_changes(tmp_path: Path, code: Path) -> None:
