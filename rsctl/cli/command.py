@@ -69,8 +69,7 @@ class ParentCommand(Command):
         """Parse the arguments, those after a word as of its command."""
         if not args or args[0] not in self.words:
             return super().make_context(info_name, args, parent, **extra)
-        module = import_module(f"rsctl.cli.{self.name}_{args[0]}")
-        command = get_command(module.command)
+        command = _command_of(f"rsctl.cli.{self.name}_{args[0]}")
         return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
 
 
@@ -92,13 +91,7 @@ class LazyGroup(TyperGroup):
         """Import the module of a command."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = import_module(f"rsctl.cli.{self.prefix}{cmd_name.replace('-', '_')}")
-        command: Any = get_command(module.command)
-        # Python's -OO removes docstrings, which are the help.
-        command.help = command.help or next(
-            commands[cmd_name] for commands in self.panels.values() if cmd_name in commands
-        )
-        return command
+        return _command_of(f"rsctl.cli.{self.prefix}{cmd_name.replace('-', '_')}")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is called; for an unknown one, raise an error with a suggestion."""
@@ -115,6 +108,19 @@ class LazyGroup(TyperGroup):
         for title, commands in self.panels.items():
             _write_section(formatter, title, list(commands.items()), width)
         _write_options(self, ctx, formatter)
+
+
+def _command_of(name: str) -> Any:
+    """The command of a module. Its help is a docstring, which Python's -OO removes."""
+    module = import_module(name)
+    command: Any = get_command(module.command)
+    if not command.help:
+        import ast
+
+        for part in ast.parse(inspect.getsource(module)).body:
+            if isinstance(part, ast.FunctionDef) and part.name == command.callback.__name__:
+                command.help = ast.get_docstring(part)
+    return command
 
 
 def make_command(

@@ -16,7 +16,7 @@ from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, show_findings
 from rsctl.cli.silence import silence_told
 from rsctl.cli.submit import Detach, Get, no_job_errors, send_and_follow
-from rsctl.cli.views.next_commands import resume_command
+from rsctl.cli.views.next_commands import recorded_resume_command
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize
 
@@ -55,14 +55,7 @@ def command(
             show_findings(prepared.findings)
             typer.echo(sanitize(plan_text(prepared.plan, [])), nl=False)
         return int(ExitCode.SUCCEEDED)
-    resume = partial(
-        resume_command,
-        job=prepared.file or "-",
-        target=prepared.plan.target,
-        workers=None,
-        arguments=(),
-        rehearsal=prepared.rehearsal_options,
-    )
+    resume = partial(recorded_resume_command, rehearsal=prepared.rehearsal_options)
     return send_and_follow(
         context, prepared, None, interrupts, detach, get, cancel_on_interrupt, output, resume
     )

@@ -15,7 +15,7 @@ from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_message
 from rsctl.cli.tracking import wait_for_trackers
-from rsctl.cli.views.next_commands import next_commands
+from rsctl.cli.views.next_commands import next_commands, recorded_resume_command
 from rsctl.cli.views.run import make_view
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.formatting import is_shown
@@ -60,5 +60,5 @@ def command(
         if code != ExitCode.INTERRUPTED:
             wait_for_trackers(handle.record)
             if output == "text":
-                print_message(next_commands(handle))
+                print_message(next_commands(handle, resume=recorded_resume_command(handle)))
         return code

@@ -24,6 +24,9 @@ _ENDS = (".py", ".sh")
 _LARGEST_SCRIPT = 1 << 16
 _DEEPEST = 4  # shells within shells
 _SPAWN = re.compile(r"(?m)^[^#\n]*\b(?:mp|multiprocessing)\.(?:spawn|start_processes)\(")
+_RAY = re.compile(r"(?m)^[^#\n]*(?:\bray\.init\(|\bray start\b)")
+_JOINS = re.compile(r"address|RANK|RSCTL_|HOSTNAME")
+"""A place of this node, or of the head: then one node starts Ray's head, and the others join it."""
 
 
 class _Launcher(NamedTuple):
@@ -101,6 +104,7 @@ def check_own_launcher(job: Job) -> Iterator[Finding]:
     if run.package is not None:
         return
     yield from _check_spawn(job)
+    yield from _check_ray(job)
     found = list(_launchers(job, _words(run)))
     problems = [_problem(job, each) for each in found]
     if problems and all(problems):
@@ -124,6 +128,22 @@ def _check_spawn(job: Job) -> Iterator[Finding]:
         remedy = "set run.launcher: once; a script on several nodes takes its place from NODE_RANK,"
         remedy += " NNODES, MASTER_ADDR and MASTER_PORT"
         yield warning(_CODE, message, remedy, "run.script")
+
+
+def _check_ray(job: Job) -> Iterator[Finding]:
+    """A warning for a command that starts Ray, in the same way on each of several nodes."""
+    run = job.run
+    if job.workers.count == 1 or "RAY_ADDRESS" in run.env or job.chief.args is not None:
+        return
+    words = [run.script] if run.script else _words(run)
+    scripts = [_script_text(job.image.source or ".", w) for w in words if w.endswith(_ENDS)]
+    text = "\n".join([" ".join(words), *filter(None, scripts)])
+    if _RAY.search(text) and not _JOINS.search(text):
+        message = f"the command starts Ray on each of {job.workers.count} nodes, and each would be "
+        remedy = "set workers.count: 1, or run `ray start --head` where NODE_RANK is 0 and `ray "
+        remedy += "start --block --address=$MASTER_ADDR:6379` on the other nodes"
+        key = "script" if run.script else "command" if run.command else "module"
+        yield warning(_CODE, f"{message}a cluster of its own", remedy, f"run.{key}")
 
 
 def _problem(job: Job, found: _Found) -> str:

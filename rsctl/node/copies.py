@@ -267,6 +267,9 @@ def _failed(wanted: CopyRequest, problem: OSError) -> LaunchError:
     if problem.errno in NO_SPACE:
         return _too_small(message, wanted)
     remedy = f"Check that {wanted.source} exists and is readable."
+    if where == os.path.dirname(wanted.marker):
+        remedy = "Submit the job again, which copies to another folder, or set "
+        remedy += f"inputs.{wanted.name}.mode: mount."
     return LaunchError(TEMPORARY, "input", message, remedy)
 
 

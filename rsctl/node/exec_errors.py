@@ -15,6 +15,14 @@ _SHELL_WORDS = frozenset(
 _LONGEST_LINE = 256
 
 
+def encoded(text: str) -> bytes:
+    """Text as a process receives it: in the locale's encoding, if that has all its characters."""
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape")
+
+
 def explain(
     command: list[str], environ: Mapping[str, str], problem: OSError, folder: str = ""
 ) -> tuple[int, str]:

@@ -23,7 +23,7 @@ ROWS = 50
 """Runs of one page of the list."""
 
 _METRICS = 2
-_STATES = ("running", "failed", "succeeded", "cancelled")
+_STATES = ("running", "failed", "succeeded", "cancelled", INCOMPLETE)
 _GROUPS = {
     "queued": "running",
     "starting": "running",
@@ -96,7 +96,10 @@ def _list(
     named = [
         item for key, item in known.items() if _matches(query.text, key, item.name, item.target)
     ]
-    groups = [_GROUPS.get(item.state.value, item.state.value) for item in named]
+    states = [
+        state_text(item) if isinstance(item, BenchRecord) else item.state.value for item in named
+    ]
+    groups = [_GROUPS.get(state, state) for state in states]
     chosen = [i for i, g in zip(named, groups, strict=True) if query.state in ("", g)]
     pages = max(1, -(-len(chosen) // ROWS))
     number = min(query.page, pages)
@@ -125,7 +128,8 @@ def _chips(path: str, query: Query, groups: Iterable[str]) -> Markup:
     """Links to the states, with how many there are."""
     all_groups = list(groups)
     entries = [("", "all", len(all_groups))]
-    entries += [(state, state, all_groups.count(state)) for state in _STATES]
+    shown = [s for s in _STATES if s in (*all_groups, query.state) or s != INCOMPLETE]
+    entries += [(state, state, all_groups.count(state)) for state in shown]
     links = [
         element(
             "a",

@@ -143,6 +143,16 @@ def test_a_rerun_that_fails_says_how_it_is_resumed(rsctl: Cli) -> None:
     assert (again.code, again.err.splitlines()[-1]) == (1, command)
 
 
+def test_a_rerun_of_a_script_names_no_file_that_does_not_exist(rsctl: Cli) -> None:
+    script = "import os\nopen(os.environ['RSCTL_CHECKPOINT_DIR'] + '/a', 'w')\nexit(3)\n"
+    (rsctl.folder / "train.py").write_text(script)
+    assert rsctl("submit", "train.py", "--target", "process").code == 1
+    again = rsctl("rerun", "@last")
+    run = Store().runs()[0].run
+    command = f"resume: rsctl submit JOB --resume {run} --target process"
+    assert (again.code, again.err.splitlines()[-1]) == (1, command)
+
+
 def test_checkpoints_of_a_rerun_are_never_those_of_an_earlier_run(rsctl: Cli) -> None:
     """Its own folder has them where the run used the folder of another run, which can be removed;
     a rerun of a rerun does not continue it.

@@ -18,6 +18,7 @@ from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.runs import find_run
 from rsctl.findings import JobState
+from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Event, Failure, ResultEvent
 from rsctl.runs.stream.headline import Tally
 from tests.kit.polling import DEADLINE_SECONDS
@@ -46,6 +47,15 @@ def test_of_an_ended_run_the_last_lines_and_its_end(rsctl: Cli, make_run: Make) 
         "worker-0 | line 56",
     ]
     assert rsctl("watch", "job-aaaaaa", "--tail", "0").out == ""
+
+
+def test_a_run_with_checkpoints_can_be_resumed(rsctl: Cli) -> None:
+    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a; exit 3")
+    submitted = rsctl("submit", path, "--target", "process")
+    run = Store().runs()[0].run
+    command = f"resume: rsctl submit {rsctl.folder / path} --resume {run} --target process"
+    assert submitted.err.splitlines()[-1].startswith("resume: ")
+    assert rsctl("watch", run).err.splitlines()[-1] == command
 
 
 def test_quiet_says_why_a_run_failed_and_not_that_one_succeeded(rsctl: Cli, make_run: Make) -> None:

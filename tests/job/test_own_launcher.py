@@ -326,6 +326,40 @@ def test_a_script_that_starts_ranks_itself(
     assert [each for each in read_text(once).findings if each.severity == "warning"] == []
 
 
+RAY = "import ray\nray.init()\n"
+
+
+@pytest.mark.parametrize(
+    ("run", "text", "workers", "is_warned"),
+    [
+        ("script: train.py", RAY, "{count: 2}", True),
+        ("command: [python, train.py], launcher: none", RAY, "{count: 2}", True),
+        ("command: [ray, start, --head, --block], launcher: once", "", "{count: 2}", True),
+        ("command: [sh, -c, 'ray start --head; python t.py'], launcher: once", "", "{count: 2}",
+         True),
+        ("script: train.sh, launcher: once", "set -e\nray start --head\n", "{count: 2}", True),
+        ("script: train.py", RAY, "{count: 1}", False),
+        ("script: train.py", RAY.replace("()", "(address='auto')"), "{count: 2}", False),
+        ("script: train.py, env: {RAY_ADDRESS: 'h:6379'}", RAY, "{count: 2}", False),
+        ("script: train.py", "# ray.init() is not needed\n", "{count: 2}", False),
+        ("script: train.sh, launcher: once", "[ $NODE_RANK = 0 ] && ray start --head\n",
+         "{count: 2}", False),
+        ("command: [ray, start, '--address=head:6379'], launcher: once", "", "{count: 2}", False),
+    ],
+)  # fmt: skip
+def test_ray_on_each_node_is_not_one_cluster(
+    read_text: Any, source: Path, run: str, text: str, workers: str, is_warned: bool
+) -> None:
+    """https://docs.ray.io/en/latest/cluster/vms/user-guides/launching-clusters/on-premises.html"""
+    for name in ("train.py", "train.sh"):
+        (source / name).write_text(text)
+    job = f"name: j\nrun: {{{run}}}\nworkers: {workers}\nimage: {{source: src}}\n"
+    found = [each for each in read_text(job).findings if each.severity == "warning"]
+    message = "the command starts Ray on each of 2 nodes, and each would be a cluster of its own"
+    assert [each.message for each in found] == [message] * is_warned
+    assert [each.path for each in found] == [f"run.{run.partition(':')[0]}"] * is_warned
+
+
 PARTS = [
     *("'", '"', "=", "(", ")", "{", "}", "$", ";", "&", "|", "#", "<", "`", "[", "]", "!", "+"),
     *("-", ".", "\\", "A", "X", " ", "\n", "''", '""', "+=", "[@]", "$(", "<<", "bash", "-c"),

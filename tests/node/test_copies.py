@@ -64,6 +64,9 @@ def test_a_copy_of_another_user_is_neither_used_nor_continued(
     with pytest.raises(LaunchError, match="belongs to another user") as caught:
         copies.copy(data)
     assert (caught.value.exit_code, caught.value.code) == (TEMPORARY, "input")
+    assert caught.value.remedy == (
+        "Submit the job again, which copies to another folder, or set inputs.train.mode: mount."
+    )
 
 
 def test_a_link_in_the_place_of_the_folder_is_not_followed(source: Path, tmp_path: Path) -> None:

@@ -82,12 +82,13 @@ def test_a_filter_chooses_benches_by_words_and_state(benches: Store) -> None:
     chips = re.findall(r'href="([^"]+)"(?: aria-current="\w+")?><span.*?</span><b>(\d+)</b>', page)
     assert [(unescape(address), int(count)) for address, count in chips] == [
         ("/benches?q=EVEN+bench-01", 5),
-        ("/benches?q=EVEN+bench-01&state=running", 1),
+        ("/benches?q=EVEN+bench-01&state=running", 0),
         ("/benches?q=EVEN+bench-01&state=failed", 2),
         ("/benches?q=EVEN+bench-01&state=succeeded", 2),
         ("/benches?q=EVEN+bench-01&state=cancelled", 0),
+        ("/benches?q=EVEN+bench-01&state=incomplete", 1),
     ]
-    for state, numbers in (("succeeded", (18, 12)), ("failed", (16, 10)), ("running", (14,))):
+    for state, numbers in (("succeeded", (18, 12)), ("failed", (16, 10)), ("incomplete", (14,))):
         chosen = str(bench_list(benches, Query("EVEN bench-01", state)))
         assert listed(chosen) == [f"bench-0{number}" for number in numbers]
         assert chosen.count('aria-current="true"') == 1
@@ -97,13 +98,19 @@ def test_a_filter_chooses_benches_by_words_and_state(benches: Store) -> None:
 
 
 def test_each_state_is_under_one_of_the_links() -> None:
-    page = str(bench_list(stored(JobState), Query()))
+    """A bench that has not ended and that no process runs is incomplete."""
+    store = stored(JobState)
+    lock = BenchFolder("bench-000").lock()
+    assert lock is not None
+    page = str(bench_list(store, Query()))
+    os.close(lock)
     assert re.findall(r"<span[^>]*>(\w+)</span><b>(\d+)</b></a>", page) == [
         ("all", "8"),
-        ("running", "4"),
+        ("running", "1"),
         ("failed", "2"),
         ("succeeded", "1"),
         ("cancelled", "1"),
+        ("incomplete", "3"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 
@@ -10,6 +11,8 @@ from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
 from rsctl.job.env_checks import typed_setting, without_secret
 from rsctl.job.shell_words import path_word
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.origin import origin_of
 
 
 def next_commands(run: Run, has_files: bool = True, resume: str = "") -> str:
@@ -51,3 +54,14 @@ def resume_command(
     for setting in run.record.settings:
         words += [] if setting.startswith("checkpoints=") else ["--set", typed_setting(setting)]
     return shlex.join([*words, *(["--", *map(without_secret, arguments)] if arguments else [])])
+
+
+def recorded_resume_command(run: Run, rehearsal: Sequence[str] = ()) -> str:
+    """The command as `resume_command`, by the record of a run: JOB stands for a script or a job
+    from standard input. Empty for a rehearsed run without its options.
+    """
+    origin = origin_of(run.id)
+    if origin is None or (is_rehearsed(run.id) and not rehearsal):
+        return ""
+    job = origin.file if os.path.isfile(origin.file) else "-"
+    return resume_command(run, job, run.record.target, None, (), rehearsal)

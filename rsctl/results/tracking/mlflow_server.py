@@ -22,6 +22,9 @@ _CONNECT_SECONDS = 5.0
 _LONGEST_NAME = 250
 _LONGEST_VALUE = 500
 _OTHER_CHARACTERS = re.compile(r"[^\w.:/ -]")
+_CREDENTIALS_REMEDY = (
+    " (set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD)"
+)
 _CREDENTIALS = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
 _STATUS = {
     JobState.SUCCEEDED: "FINISHED",
@@ -126,7 +129,9 @@ class MlflowServer:
         try:
             yield
         except MlflowException as problem:
-            raise TrackerError(one_line(problem)) from None
+            text = one_line(problem)
+            remedy = _CREDENTIALS_REMEDY if problem.error_code == "UNAUTHENTICATED" else ""
+            raise TrackerError(text + remedy) from None
 
 
 def _check_reachable(host: str, port: int) -> None:

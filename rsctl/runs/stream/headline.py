@@ -50,7 +50,7 @@ class Headline(msgspec.Struct, array_like=True):
 
     `last` with its `time` and `step`, and `best` are from final values: the chief's values, or the
     values of closed steps. `steps` are the open steps, in the order of their first value; `numbers`
-    counts the values without a step by replica.
+    has the last step of each replica, or the count of its values without a step, less one.
     """
 
     count: int = 0
@@ -104,15 +104,17 @@ class Headline(msgspec.Struct, array_like=True):
 
     def _add_to_step(self, event: MetricEvent, spec: MetricSpec) -> list[MetricEvent]:
         number, replica = event.step, event.replica
+        before = self.numbers.get(replica, -1)
         if number is None:
-            number = self.numbers[replica] = self.numbers.get(replica, -1) + 1
+            number = before + 1
+        self.numbers[replica] = number
         key = event.step is not None, number
         for step in self.steps:
             if (step.by_step, step.number) == key and replica not in step.values:
                 step.values[replica] = event.value
                 step.time = min(step.time, event.time)
                 return []
-        if self._is_closed(event, number):
+        if self._is_closed(event, number, before):
             return []
         self.steps.append(MetricStep(*key, event.time, {replica: event.value}))
         final = []
@@ -121,14 +123,19 @@ class Headline(msgspec.Struct, array_like=True):
             self._take(final[-1], spec)
         return final
 
-    def _is_closed(self, event: MetricEvent, number: int) -> bool:
+    def _is_closed(self, event: MetricEvent, number: int, before: int) -> bool:
         """Whether the step of a value is no longer open: it is before the last closed one, by its
-        time, and by its number where the times are equal, as those of lines that were read at once.
+        time or by its number.
+
+        After a restart the numbers begin again: the replica's own number, `before`, goes back.
         """
-        if event.time != self.time:
-            return event.time < self.time
+        if not self.time or event.time < self.time:
+            return bool(self.time)
         newest = self.steps[0].number - 1 if event.step is None else self.step
-        return newest is not None and number <= newest
+        if newest is None or number > newest:
+            return False
+        is_restarted = number <= before or any(step.number <= newest for step in self.steps)
+        return event.time == self.time or not is_restarted
 
 
 def _of_step(name: str, step: MetricStep, spec: MetricSpec) -> MetricEvent:

@@ -7,6 +7,7 @@ import selectors
 import subprocess
 from pathlib import Path
 
+from rsctl.node.exec_errors import encoded
 from rsctl.runs.stream.events import Stream
 from rsctl.runs.stream.journal import JournalWriter
 from rsctl.runs.stream.metrics import STRUCTURED
@@ -33,9 +34,9 @@ class ReplicaProcess:
         self._has_spoken = False
         self._selector = selector
         self.process = subprocess.Popen(
-            command.argv,
+            [encoded(word) for word in command.argv],
             cwd=command.cwd,
-            env=command.env,
+            env={encoded(name): encoded(value) for name, value in command.env.items()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -48,7 +48,7 @@ _PUBLIC = re.compile(
     r"(?:docker\.io/|mirror\.gcr\.io/)?(?:(?:library/)?(?:python|ubuntu|debian)|pytorch/pytorch|"
     r"tensorflow/tensorflow|nvidia/cuda|rocm/[\w./-]+|deepspeed/deepspeed|mosaicml/[\w./-]+|"
     r"huggingface/[\w./-]+|rayproject/[\w./-]+|(?:axolotlai|winglian)/axolotl)(?:[:@]|$)"
-    r"|(?:nvcr\.io/(?:nvidia|nim|hpc|ea-[\w-]+)|ghcr\.io/(?:huggingface|pytorch)|"
+    r"|(?:nvcr\.io/(?:nvidia|nvaie|nim|hpc|ea-[\w-]+)|ghcr\.io/(?:huggingface|pytorch)|"
     r"mcr\.microsoft\.com|public\.ecr\.aws/(?:sagemaker|neuron|docker))/"
 )
 """Images of vendors and of frameworks' own projects."""

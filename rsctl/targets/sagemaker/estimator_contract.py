@@ -19,10 +19,11 @@ from typing import Any, NamedTuple, Optional
 from rsctl.findings import Finding, error, first_of, warning
 from rsctl.job.job import Job, is_shell_script
 from rsctl.job.yaml_tree import quoted
+from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode_all
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.channels import WORKERS
 from rsctl.targets.sagemaker.options import sagemaker_options
-from rsctl.targets.sagemaker.toolkit import starts_smddp
+from rsctl.targets.sagemaker.toolkit import starts_smddp, uses_shell
 
 _LOG_LEVEL = 20
 _NUMBER = re.compile(r"-[0-9.]")
@@ -115,19 +116,30 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
 
 
 def _shell_findings(job: Job) -> Iterator[Finding]:
-    """Texts that the toolkit's shell changes."""
+    """Texts that the toolkit's shell changes; some images start the script without a shell."""
+    if not uses_shell(job.image.uri or job.image.base or ""):
+        return
     program = str(job.run.script or job.run.module)
     if _OF_A_SHELL.search(program):
         message = f"SageMaker's images start the script by a shell, which changes {quoted(program)}"
         remedy = "rename it: use letters, digits, and ._-"
         yield error("package", message, remedy, "run.script")
     changes = _IN_QUOTES if is_shell_script(program) else _OF_A_SHELL
-    changed = [each.name for each in _arguments(job) if changes.search(str(each.value))]
-    if changed:
+    given = decode_all(sagemaker_options(job).hyperparameters)
+    texts = {
+        "run.args": {each.name: str(each.value) for each in _arguments(job)},
+        f"{_OPTIONS}.hyperparameters": {
+            name: arguments_of({name: value})[1] for name, value in given.items()
+        },
+    }
+    for path, values in texts.items():
+        changed = [name for name, text in values.items() if changes.search(text)]
+        if not changed:
+            continue
         message = "SageMaker's images pass arguments through a shell, which splits or changes the "
         message += f"value of {first_of(changed, 5)}"
         remedy = "put it in run.env or in a file of the package, or use image.source instead of "
-        yield warning("args", message, f"{remedy}run.package", "run.args")
+        yield warning("args", message, f"{remedy}run.package", path)
 
 
 def _program_findings(job: Job) -> Iterator[Finding]:

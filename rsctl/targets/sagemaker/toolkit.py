@@ -8,7 +8,8 @@ frameworks start the program once on each node.
 
 Sources: aws/sagemaker-training-toolkit@3383937, runner.py and environment.py;
 aws/sagemaker-pytorch-training-toolkit, training.py; aws/sagemaker-tensorflow-training-toolkit,
-training.py, which knows parameter servers, MultiWorkerMirroredStrategy and MPI.
+training.py, which knows parameter servers, MultiWorkerMirroredStrategy and MPI;
+aws/sagemaker-scikit-learn-container and aws/sagemaker-xgboost-container, training.py.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from rsctl.job.units import Accelerator
 from rsctl.targets.base import Pool
 
 _PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
+_WITHOUT_A_SHELL = ("scikit-learn", "xgboost")
 _OTHERS = ("tensorflow", "mxnet", "chainer", "scikit-learn", "xgboost")
+
+
+def uses_shell(image: str) -> bool:
+    """Whether an image's toolkit starts the script by a shell, according to the image's name."""
+    return not any(name in image.rpartition("/")[2] for name in _WITHOUT_A_SHELL)
 
 
 def starts_smddp(job: Job) -> bool:

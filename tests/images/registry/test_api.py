@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -415,13 +416,17 @@ def test_a_server_that_ends_the_handshake() -> None:
         port = server.getsockname()[1]
 
         def hang_up() -> None:
-            for _ in range(2):
-                with server.accept()[0] as connection:
-                    connection.recv(1 << 16)
+            with suppress(OSError):  # the server ends
+                while True:
+                    with server.accept()[0] as connection:
+                        connection.recv(1 << 16)
 
-        threading.Thread(target=hang_up, daemon=True).start()
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
         with pytest.raises(RsctlError) as refused:
             http.request("GET", f"https://localhost:{port}/v2/")
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
     exit_code, code, message, _ = refusal(refused.value)
     assert (exit_code, code) == ("ENVIRONMENT", "registry-unreachable")
     assert message.startswith(f"localhost:{port} does not answer: ")

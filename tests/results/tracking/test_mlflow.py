@@ -6,7 +6,9 @@ import json
 import math
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -169,6 +171,35 @@ def test_a_server_that_is_down_or_silent_gets_it_later(server: str, read: Read, 
     assert send(job.run).is_complete
     (run,) = [run for run in read() if run["name"] == "job-m2"]
     assert run["status"] == "FINISHED"
+
+
+def test_a_server_that_asks_for_credentials(send: Send) -> None:
+    """The answer is from mlflow/server/auth of MLflow 3.17.2, `make_basic_auth_response`."""
+    answer = "You are not authenticated. Please see https://www.mlflow.org/docs/latest/auth/"
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="mlflow"')
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+        do_POST = do_GET
+
+        def log_message(self, *words: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        job = TrackedJob(PlannedTracker(kind="mlflow", location=address), "job-m3")
+        job.end()
+        problem = send(job.run).problem or ""
+        server.shutdown()
+    assert "401" in problem
+    assert problem.endswith(
+        " (set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD)"
+    )
 
 
 def test_a_token_is_not_sent_in_clear(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,27 @@ def test_lines_that_were_read_at_once(has_steps: bool) -> None:
     assert [m.value for m in headline_series(events)] == [float(s) for s in range(2000)]
 
 
+@pytest.mark.parametrize("has_steps", [True, False])
+def test_replicas_that_print_many_steps_at_once(has_steps: bool) -> None:
+    """Each step is in the series once; a job that has started again has its steps again."""
+    replicas = [f"worker-{r}" for r in (1, 2, 3)]
+    times = {r: iter(range(1000)) for r in replicas}
+    burst = [(r, s) for r in replicas for s in range(60)]
+    restarted = [(r, s) for s in range(40, 100) for r in replicas]
+    events = [
+        at(
+            10 * (n >= len(burst)) + n / 100,
+            r,
+            float(s if has_steps else next(times[r])),
+            s if has_steps else None,
+        )
+        for n, (r, s) in enumerate(burst + restarted)
+    ]
+    values = [m.value for m in headline_series(events)]
+    again = range(40, 100) if has_steps else range(60, 120)
+    assert values == [float(s) for s in (*range(60), *again)]
+
+
 def test_a_late_line_is_not_the_last_value() -> None:
     events = [at(1, "worker-0", 3.0, 1), at(3, "worker-0", 1.0, 3), at(2, "worker-0", 2.0, 2)]
     made = tally(events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,18 @@ def test_the_time_limit(rsctl: Rsctl) -> None:
     assert rsctl.processes(done.result["run"]) == []
 
 
+def test_text_that_the_locale_cannot_write_reaches_the_job_as_utf_8(rsctl: Rsctl) -> None:
+    command = [sys.executable, "-Xutf8", "-c", "import os, sys; print(os.getenv('A'), sys.argv[1])"]
+    job = rsctl.write_job(
+        run={"command": [*command, "gr\u00f6\u00dfe"], "launcher": "none", "env": {"A": "\u540d"}}
+    )
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = rsctl("submit", job, "-o", "json", **ascii_only)
+    assert (done.exit_code, done.result["state"]) == (0, "succeeded")
+    texts = [event["text"] for event in done.events if event["type"] == "log"]
+    assert texts == ["\u540d gr\u00f6\u00dfe"]
+
+
 @pytest.mark.parametrize("launcher", ["once", "none"])
 @pytest.mark.parametrize(
     ("command", "content", "reason", "remedy"),
@@ -313,6 +326,7 @@ def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
 
 LISTEN = """\
 import os
+import sys
 from multiprocessing.connection import Listener
 
 Listener(None, "AF_UNIX").close()

@@ -155,6 +155,7 @@ def test_images_of_aws(
         ("docker.io/library/python:3.12", {}, True),
         ("nvcr.io/nvidia/pytorch:25.01-py3", {}, True),
         ("nvcr.io/ea-bignlp/ga-participants/nemofw-training:23.08.03", {}, True),
+        ("nvcr.io/nvaie/nemo-framework-training:23.08.03", {}, True),
         ("huggingface/transformers-pytorch-deepspeed-latest-gpu:latest", {}, True),
         ("huggingface/accelerate:gpu-release-1.0.0", {}, True),
         ("docker.io/rocm/pytorch-training:v25.6", {}, True),

@@ -14,7 +14,7 @@ import pytest
 from rsctl.targets.sagemaker.emulator.contract import HostFolder
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
-from rsctl.targets.sagemaker.emulator.toolkit import provide_code
+from rsctl.targets.sagemaker.emulator.toolkit import command, provide_code
 from rsctl.targets.sagemaker.target import TARGET
 from tests.kit.rendering import findings_of, merged, plan_of
 
@@ -186,6 +186,43 @@ def test_arguments_that_a_shell_changes(
         f"changes the value of {changed} -> put it in run.env or in a file of the package, or use "
         "image.source instead of run.package"
     ] * bool(changed)
+
+
+def test_hyperparameters_that_a_shell_changes(tmp_path: Path, code: Path) -> None:
+    """The toolkit decodes them: a list has spaces, a text has no quotes."""
+    given = {"layers": "[1, 2]", "name": '"größe"', "text": "a b", "lr": "1e-5"}
+    job = merged(run_of(), {"targets": {"sagemaker": {"hyperparameters": given}}})
+    found = [shown(each) for each in findings_of(tmp_path, job, TARGET) if each.code == "args"]
+    assert found == [
+        "warning targets.sagemaker.hyperparameters: SageMaker's images pass arguments through a "
+        "shell, which splits or changes the value of layers, text -> put it in run.env or in a "
+        "file of the package, or use image.source instead of run.package"
+    ]
+
+
+@pytest.mark.parametrize("image", ["sagemaker-scikit-learn:1.4-2", "sagemaker-xgboost:3.0-5"])
+def test_images_that_start_the_script_without_a_shell(
+    tmp_path: Path, code: Path, image: str
+) -> None:
+    """They capture no errors, and the toolkit uses a shell only to capture them.
+
+    aws/sagemaker-scikit-learn-container@eae7b6b and aws/sagemaker-xgboost-container@cb8df91,
+    training.py; aws/sagemaker-training-toolkit@3383937, process.py, `check_error`.
+    """
+    (code / "my train.py").touch()
+    job = merged(
+        run_of(script="my train.py", launcher="none", args={"text": "a b"}),
+        {
+            "image": {"uri": f"683313688378.dkr.ecr.us-east-1.amazonaws.com/{image}"},
+            "targets": {"sagemaker": {"hyperparameters": {"other": "a b"}}},
+        },
+    )
+    codes = {each.code for each in findings_of(tmp_path, job, TARGET)}
+    assert not codes & {"args", "package"}
+    body = plan_of(tmp_path, job, TARGET)["request"]["body"]
+    names = {"TrainingJobArn": "arn:x", "TrainingJobName": "x"}
+    started = command(JobRecord({**body, **names}, {}), "process") or []
+    assert started[-4:] == ["--other", "'a b'", "--text", "'a b'"]
 
 
 def test_a_script_whose_name_a_shell_changes(tmp_path: Path, code: Path) -> None:

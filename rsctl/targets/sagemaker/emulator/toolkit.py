@@ -8,11 +8,13 @@ where nodes are processes `toolkit_start.py` does, by rsctl-launch.
 from __future__ import annotations
 
 import io
+import shlex
 import tarfile
 from pathlib import Path
 
 import rsctl_start
 from rsctl.estimate.catalog import load
+from rsctl.job.job import is_shell_script
 from rsctl.job.units import Accelerator
 from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode, decode_all
 from rsctl.targets.managed.emulator.nodes import Kind
@@ -21,6 +23,7 @@ from rsctl.targets.sagemaker.emulator.contract import HostFolder
 from rsctl.targets.sagemaker.emulator.files import make_folder
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
+from rsctl.targets.sagemaker.toolkit import uses_shell
 
 CODE = "/opt/ml/code"
 _BY_MPI = ("mpi", "distributed_dataparallel")
@@ -81,7 +84,10 @@ def command(record: JobRecord, runner: Kind) -> list[str] | None:
     if decode(given.get("sagemaker_torch_distributed_enabled", "false")) is True:
         ranks = _ranks(given)
     start = ["python3", "-I", "-c", _START.read_text(), rsctl_start.__file__, program, str(ranks)]
-    return [*start, *arguments_of(decode_all(given))]
+    arguments = arguments_of(decode_all(given))
+    if not uses_shell(algorithm.get("TrainingImage", "")) and not is_shell_script(program):
+        arguments = [shlex.quote(each) for each in arguments]
+    return [*start, *arguments]
 
 
 def _ranks(given: dict[str, str]) -> int:

@@ -10,6 +10,7 @@ from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from typing import NamedTuple, Optional
 
+from rsctl.node.exec_errors import encoded
 from rsctl.runs.stream.events import now
 from rsctl.targets.managed.emulator.nodes import NodeListener
 
@@ -48,10 +49,11 @@ class AttachedCommand:
         self._conclude = conclude
         self._ended = threading.Event()
         self._read_until: float | None = None
+        env = command.env
         self.process = subprocess.Popen(
-            command.argv,
+            [encoded(word) for word in command.argv],
             cwd=command.cwd,
-            env=command.env,
+            env=None if env is None else {encoded(n): encoded(v) for n, v in env.items()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
