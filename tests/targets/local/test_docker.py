@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from rsctl.findings import Finding, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.targets.local import containers
 from rsctl.targets.local.containers import ContainerBackend
 from rsctl.targets.local.docker import missing, require
 
@@ -86,6 +88,48 @@ def test_an_engine_that_ends_under_a_container(
     )
     exited = ContainerBackend(RunFolder("r"), description, {}).exit_of("worker-0", 1)
     assert (exited.exit_code, exited.reason) == (1, reason)
+
+
+@pytest.mark.parametrize(("answers", "kept"), [(2, False), (3, False), (None, True)])
+def test_containers_of_an_engine_that_restarts_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: int | None, kept: bool
+) -> None:
+    """The engine answers the command of this number again, or none."""
+    calls, docker = tmp_path / "calls", tmp_path / "docker"
+    docker.write_text(
+        "#!/bin/sh\n"
+        "[ $1$2 != composeversion ] || exit 0\n"
+        f"echo $1 >> {calls}\n"
+        f"[ $(wc -l < {calls}) = {answers or 0} ] || {{ echo '{ABSENT}' >&2; exit 1; }}\n"
+    )
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(containers, "_POLL_SECONDS", 0.001)
+    if kept:
+        monkeypatch.setattr(containers, "_RESTART_SECONDS", 0.1)
+    description = RunDescription(
+        run="r", target="compose", request={"compose": {}}, replicas=["worker-0"]
+    )
+    backend = ContainerBackend(RunFolder("r"), description, {})
+    backend.exit_of("worker-0", 1)
+    if not kept:
+        return backend.clean_up()
+    with pytest.raises(RsctlError) as caught:
+        backend.clean_up()
+    [finding] = caught.value.findings
+    assert finding.message == (
+        "the containers and the network of r remain: docker compose --project-name rsctl-r: "
+        + ABSENT
+    )
+    assert finding.remedy == (
+        "start it on the node, and check that `docker info` or `podman info` works for the user; "
+        "then: docker compose --project-name rsctl-r down --volumes --timeout 0"
+    )
+    tried = len(calls.read_text().splitlines())
+    assert tried > 2
+    with pytest.raises(RsctlError):  # it waits once
+        backend.clean_up()
+    assert len(calls.read_text().splitlines()) == tried + 1
 
 
 @pytest.mark.parametrize(
