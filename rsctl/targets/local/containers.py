@@ -136,7 +136,7 @@ class ContainerBackend:
             sleep(_POLL_SECONDS)
 
     def _remaining(self, problem: RsctlError, down: list[str]) -> RsctlError:
-        message = f"the containers and the network of {self._run} remain: {problem.summary}"
+        message = f"containers and a network of {self._run} may remain: {problem.summary}"
         remedy = f"{problem.findings[0].remedy or 'remove the cause'}; then: {shlex.join(down)}"
         return RsctlError(problem.exit_code, error("docker", message, remedy))
 

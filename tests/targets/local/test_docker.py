@@ -118,8 +118,7 @@ def test_containers_of_an_engine_that_restarts_are_removed(
         backend.clean_up()
     [finding] = caught.value.findings
     assert finding.message == (
-        "the containers and the network of r remain: docker compose --project-name rsctl-r: "
-        + ABSENT
+        "containers and a network of r may remain: docker compose --project-name rsctl-r: " + ABSENT
     )
     assert finding.remedy == (
         "start it on the node, and check that `docker info` or `podman info` works for the user; "
