@@ -146,7 +146,8 @@ class ContainerBackend:
             raise RsctlError(
                 ExitCode.ENVIRONMENT, error("compose", "docker compose is not installed")
             )
-        return [*command, "--project-name", project_name(self._run)]
+        mine = ["--project-name", project_name(self._run)]
+        return [*command, *mine, "--env-file", os.devnull]  # the user's .env is for other projects
 
 
 def _through_docker(command: str | None) -> str | None:

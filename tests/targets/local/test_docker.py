@@ -122,7 +122,8 @@ def test_containers_of_an_engine_that_restarts_are_removed(
     )
     assert finding.remedy == (
         "start it on the node, and check that `docker info` or `podman info` works for the user; "
-        "then: docker compose --project-name rsctl-r down --volumes --timeout 0"
+        "then: docker compose --project-name rsctl-r --env-file /dev/null down --volumes "
+        "--timeout 0"
     )
     tried = len(calls.read_text().splitlines())
     assert tried > 2
