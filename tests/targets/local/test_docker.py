@@ -151,6 +151,12 @@ def test_containers_of_an_engine_that_restarts_are_removed(
             "start it on the node, and check that `docker info` or `podman info` works for the "
             "user",
         ),
+        (
+            "Error response from daemon: Range of CPUs is from 0.01 to 2.00, as there are only 2 "
+            "CPUs available",
+            "change the container's number of cores or its memory, on target compose "
+            "targets.compose.cpus and targets.compose.memory",
+        ),
         ("Error response from daemon: something new", None),
     ],
 )
