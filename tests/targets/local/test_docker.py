@@ -20,6 +20,13 @@ ABSENT = (
     "daemon is running: dial unix /x: connect: no such file or directory"
 )
 
+# What `docker version` prints for Podman 4.3.1: its podman-docker, and Docker's own program.
+PODMAN = (
+    "Client:       Podman Engine\nVersion:      4.3.1",
+    "Client:\n Version:           28.2.2\n\nServer: linux/amd64/debian-12\n Podman Engine:\n"
+    "  Version:          4.3.1",
+)
+
 
 @pytest.mark.parametrize(
     ("programs", "expected"),
@@ -45,6 +52,18 @@ ABSENT = (
             error(
                 "compose", "docker compose is not installed", "install the Docker compose plugin"
             ),
+        ),
+        *(
+            (
+                {"docker": f"[ $1 != version ] || echo '{shown}'"},
+                error(
+                    "docker",
+                    "the docker command uses Podman, which does not accept the containers of "
+                    "target compose",
+                    "use Docker, or --target process",
+                ),
+            )
+            for shown in PODMAN
         ),
         ({"docker": "[ $1 = version ]", "docker-compose": "[ $1 = version ]"}, None),
         ({"docker": "[ $1 = version ] || [ $1 = compose ]"}, None),
