@@ -23,7 +23,7 @@ class ComposeLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of one container."""
 
     cpus: Annotated[
-        Optional[Annotated[float, Meta(gt=0, le=1024)]], Meta(description="CPU cores.")
+        Optional[Annotated[float, Meta(ge=0.01, le=1024)]], Meta(description="CPU cores.")
     ] = None
     memory: Annotated[Optional[Size], Meta(description="Memory, such as 2GB.")] = None
 
@@ -35,7 +35,7 @@ class ComposeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Network, Meta(description="Bandwidth and delay of the network in a rehearsal.")
     ] = field(default_factory=Network)
     cpus: Annotated[
-        Optional[Annotated[float, Meta(gt=0, le=1024)]],
+        Optional[Annotated[float, Meta(ge=0.01, le=1024)]],
         Meta(description="CPU cores of each container."),
     ] = None
     memory: Annotated[

@@ -39,6 +39,14 @@ CONTAINER_CAUSES = (
         "newer; podman of a user needs systemd's delegation",
     ),
     cause(
+        "container-limits",
+        r"((?i:range of cpus is from [\d.]{1,9} to [\d.]{1,9}))"
+        r"|((?i:minimum memory limit allowed is \w{1,9}))",
+        "the container engine does not accept the limits of the container: {names}",
+        "change the container's number of cores or its memory, on target compose "
+        "targets.compose.cpus and targets.compose.memory",
+    ),
+    cause(
         "container-network",
         r"(failed to create endpoint [^\n]{1,160})|(failed to set up container "
         r"networking[^\n]{0,120}"

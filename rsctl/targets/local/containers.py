@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from signal import SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
-from time import time
+from time import monotonic, sleep, time
 from typing import Any
 
 import yaml
@@ -21,6 +22,8 @@ from rsctl.targets.local.composefile import container_name, project_name
 
 _END_SIGNALS = {str(int(number)) for number in (SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM)}
 """Signals that ask or make a program end, as docker's events have them."""
+_RESTART_SECONDS = 30.0  # an engine that restarts ends the containers, but removes none of them
+_POLL_SECONDS = 0.5
 
 
 class ContainerBackend:
@@ -36,6 +39,7 @@ class ContainerBackend:
         self._run = description.run
         self._secrets = secrets
         self._created = 0.0
+        self._has_lost_engine = False
 
     def prepare(self, attempt: int) -> None:
         """Create the network and the containers, none of them started.
@@ -77,6 +81,7 @@ class ContainerBackend:
         name = container_name(self._run, replica)
         inspected = docker.run(["docker", "inspect", "--format", fields, name])
         if inspected.returncode and "no such object" not in inspected.stderr.lower():
+            self._has_lost_engine = True
             reason = f"the Docker engine no longer answers: {last_line(inspected)}"
             return ReplicaExit(exit_code or 1, reason)
         if inspected.returncode:
@@ -114,8 +119,26 @@ class ContainerBackend:
         return "docker kill" if signals & _END_SIGNALS else None
 
     def clean_up(self) -> None:
-        """Remove the containers and the network; safe without the compose file too."""
-        docker.require([*self._compose(), "down", "--volumes", "--timeout", "0"])
+        """Remove the containers and the network; safe without the compose file too.
+
+        An engine that no longer answered at a container's end has time to restart.
+        """
+        down = [*self._compose(), "down", "--volumes", "--timeout", "0"]
+        deadline = monotonic() + (_RESTART_SECONDS if self._has_lost_engine else 0.0)
+        self._has_lost_engine = False
+        while True:
+            try:
+                docker.require(down)
+                return
+            except RsctlError as problem:
+                if monotonic() >= deadline:
+                    raise self._remaining(problem, down) from None
+            sleep(_POLL_SECONDS)
+
+    def _remaining(self, problem: RsctlError, down: list[str]) -> RsctlError:
+        message = f"containers and a network of {self._run} may remain: {problem.summary}"
+        remedy = f"{problem.findings[0].remedy or 'remove the cause'}; then: {shlex.join(down)}"
+        return RsctlError(problem.exit_code, error("docker", message, remedy))
 
     def _compose(self) -> list[str]:
         command = docker.compose_command()
@@ -123,7 +146,8 @@ class ContainerBackend:
             raise RsctlError(
                 ExitCode.ENVIRONMENT, error("compose", "docker compose is not installed")
             )
-        return [*command, "--project-name", project_name(self._run)]
+        mine = ["--project-name", project_name(self._run)]
+        return [*command, *mine, "--env-file", os.devnull]  # the user's .env is for other projects
 
 
 def _through_docker(command: str | None) -> str | None:

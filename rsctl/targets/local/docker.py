@@ -45,7 +45,7 @@ def missing() -> list[Finding]:
                 "install Docker, or use --target process",
             )
         ]
-    reached = run(["docker", "version", "--format", "{{.Server.Version}}"])
+    reached = run(["docker", "version"])
     if reached.returncode:
         return [
             error(
@@ -54,6 +54,9 @@ def missing() -> list[Finding]:
                 "start it, or use --target process",
             )
         ]
+    if "podman engine" in reached.stdout.lower():
+        message = "the docker command uses Podman, which does not accept the containers of target "
+        return [error("docker", f"{message}compose", "use Docker, or --target process")]
     if compose_command() is None:
         return [
             error("compose", "docker compose is not installed", "install the Docker compose plugin")

@@ -6,6 +6,7 @@ restarts, with the code that also downloads results. The copy is removed when th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -41,8 +42,12 @@ def copy_inputs(
     from rsctl.clients.endpoints import Endpoints  # not for jobs without copies
 
     endpoints = Endpoints.of_environment()
-    for name, location in description.copies.items():
-        _copy(name, location, endpoints, description.run, recorder, check)
+    before = os.umask(0o022)  # containers may have any user; the run's folder stays private
+    try:
+        for name, location in description.copies.items():
+            _copy(name, location, endpoints, description.run, recorder, check)
+    finally:
+        os.umask(before)
 
 
 def remove_copies(run: str) -> None:

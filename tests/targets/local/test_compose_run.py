@@ -79,6 +79,12 @@ def test_replicas_have_their_names_and_soon_done_ones_do_not_hold_up_the_rest(rs
     ]
 
 
+def test_compose_reads_no_variables_of_the_users_own_projects(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash="echo up", **BASE)
+    done = rsctl("submit", job, "-t", "compose", COMPOSE_ENV_FILES=".env.local")
+    assert (done.exit_code, done.stdout) == (0, "worker-0 | up\n"), done.stderr
+
+
 def test_what_is_planned_is_what_is_written(rsctl: Rsctl) -> None:
     job = rsctl.write_job(bash="true", targets={"compose": {"cpus": 1, "memory": "512MB"}}, **BASE)
     assert rsctl("submit", job, "-t", "compose").exit_code == 0
@@ -187,6 +193,7 @@ def test_a_killed_supervisor_leaves_no_container(rsctl: Rsctl) -> None:
     rsctl.wait_for_log(run, "up")
     os.kill(rsctl.supervisor(run), signal.SIGKILL)
     assert leftovers(run) != ""
+    (rsctl.folder / ".env").write_text("source ~/.bashrc\n")  # it is not for compose
     rsctl("cancel", run)
     assert leftovers(run) == ""
     assert rsctl.status(run)["state"] == "failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from rsctl.findings import Finding, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.targets.local import containers
 from rsctl.targets.local.containers import ContainerBackend
 from rsctl.targets.local.docker import missing, require
 
@@ -16,6 +18,13 @@ from rsctl.targets.local.docker import missing, require
 ABSENT = (
     "failed to connect to the docker API at unix:///x; check if the path is correct and if the "
     "daemon is running: dial unix /x: connect: no such file or directory"
+)
+
+# What `docker version` prints for Podman 4.3.1: its podman-docker, and Docker's own program.
+PODMAN = (
+    "Client:       Podman Engine\nVersion:      4.3.1",
+    "Client:\n Version:           28.2.2\n\nServer: linux/amd64/debian-12\n Podman Engine:\n"
+    "  Version:          4.3.1",
 )
 
 
@@ -43,6 +52,18 @@ ABSENT = (
             error(
                 "compose", "docker compose is not installed", "install the Docker compose plugin"
             ),
+        ),
+        *(
+            (
+                {"docker": f"[ $1 != version ] || echo '{shown}'"},
+                error(
+                    "docker",
+                    "the docker command uses Podman, which does not accept the containers of "
+                    "target compose",
+                    "use Docker, or --target process",
+                ),
+            )
+            for shown in PODMAN
         ),
         ({"docker": "[ $1 = version ]", "docker-compose": "[ $1 = version ]"}, None),
         ({"docker": "[ $1 = version ] || [ $1 = compose ]"}, None),
@@ -88,6 +109,48 @@ def test_an_engine_that_ends_under_a_container(
     assert (exited.exit_code, exited.reason) == (1, reason)
 
 
+@pytest.mark.parametrize(("answers", "kept"), [(2, False), (3, False), (None, True)])
+def test_containers_of_an_engine_that_restarts_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: int | None, kept: bool
+) -> None:
+    """The engine answers the command of this number again, or none."""
+    calls, docker = tmp_path / "calls", tmp_path / "docker"
+    docker.write_text(
+        "#!/bin/sh\n"
+        "[ $1$2 != composeversion ] || exit 0\n"
+        f"echo $1 >> {calls}\n"
+        f"[ $(wc -l < {calls}) = {answers or 0} ] || {{ echo '{ABSENT}' >&2; exit 1; }}\n"
+    )
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(containers, "_POLL_SECONDS", 0.001)
+    if kept:
+        monkeypatch.setattr(containers, "_RESTART_SECONDS", 0.1)
+    description = RunDescription(
+        run="r", target="compose", request={"compose": {}}, replicas=["worker-0"]
+    )
+    backend = ContainerBackend(RunFolder("r"), description, {})
+    backend.exit_of("worker-0", 1)
+    if not kept:
+        return backend.clean_up()
+    with pytest.raises(RsctlError) as caught:
+        backend.clean_up()
+    [finding] = caught.value.findings
+    assert finding.message == (
+        "containers and a network of r may remain: docker compose --project-name rsctl-r: " + ABSENT
+    )
+    assert finding.remedy == (
+        "start it on the node, and check that `docker info` or `podman info` works for the user; "
+        "then: docker compose --project-name rsctl-r --env-file /dev/null down --volumes "
+        "--timeout 0"
+    )
+    tried = len(calls.read_text().splitlines())
+    assert tried > 2
+    with pytest.raises(RsctlError):  # it waits once
+        backend.clean_up()
+    assert len(calls.read_text().splitlines()) == tried + 1
+
+
 @pytest.mark.parametrize(
     ("problem", "remedy"),
     [
@@ -106,6 +169,12 @@ def test_an_engine_that_ends_under_a_container(
             ABSENT,
             "start it on the node, and check that `docker info` or `podman info` works for the "
             "user",
+        ),
+        (
+            "Error response from daemon: Range of CPUs is from 0.01 to 2.00, as there are only 2 "
+            "CPUs available",
+            "change the container's number of cores or its memory, on target compose "
+            "targets.compose.cpus and targets.compose.memory",
         ),
         ("Error response from daemon: something new", None),
     ],
