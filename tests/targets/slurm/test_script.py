@@ -526,15 +526,17 @@ def test_a_run_in_another_users_folder_does_not_start(
 
 
 def test_options_of_slurms_commands_end_with_the_start_files(tmp_path: Path) -> None:
-    """~/.bash_profile may hide the job's steps from squeue, or have scancel ask a question."""
+    """~/.bash_profile may hide the job's steps from squeue, or have scancel ask a question; sbatch
+    --export=NONE, which some clusters set, has srun start tasks without an environment.
+    """
+    names = ("SQUEUE_STATES", "SCANCEL_INTERACTIVE", "SINFO_STATES", "SLURM_EXPORT_ENV")
     script = planned(tmp_path).request["script"]
     head = script[script.index("# Everything below") : script.index("\nnote() {")]
     done = subprocess.run(
         ["bash", "-uc", f"{head}\nenv | grep -E '=mine$'"],
         env={
             "PATH": "/usr/bin:/bin",
-            **dict.fromkeys(("SQUEUE_STATES", "SCANCEL_INTERACTIVE", "SINFO_STATES"), "mine"),
-            "SLURM_JOB_ID": "mine",
+            **dict.fromkeys((*names, "SLURM_LABELIO", "SLURM_JOB_ID"), "mine"),
         },
         capture_output=True,
         text=True,
