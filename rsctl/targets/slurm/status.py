@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, JobState, error, first_of, note, warning
-from rsctl.runs.records import FAILED_NODE
+from rsctl.runs.records import FAILED_NODE, NODE_FAILED
 from rsctl.runs.stream.events import now
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.slurm.cluster import JobRecord
@@ -338,7 +338,7 @@ def _findings(record: JobRecord, state: JobState, loss: _Loss | None) -> Iterato
         nodes = ",".join(loss.nodes)
         message = f"the cluster ended the job{f' on {nodes}' if nodes else ''}: {loss.why}"
         remedy = f" with targets.slurm.exclude: {nodes}" if nodes else ""
-        yield error("node-failed", message, f"submit it again{remedy}", "targets.slurm.exclude")
+        yield error(NODE_FAILED, message, f"submit it again{remedy}", "targets.slurm.exclude")
     if record.state == "OUT_OF_MEMORY":
         message = "a node was out of the memory that the job asked for"
         yield error("memory", message, "set a larger targets.slurm.memory", "targets.slurm.memory")
