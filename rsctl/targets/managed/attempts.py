@@ -94,8 +94,11 @@ class AttemptTracker:
         ended = Attempt(attempt=progress.before + progress.attempt, ended=time, reason=why)
         progress.attempts.append(ended)
         self._explain(ended, progress.failures)
+        stopped = progress.running
         progress.begin(number)
         self._recorder.attempt = progress.before + number
+        for replica in stopped:
+            self._recorder.state(JobState.QUEUED, replica, time=time)
 
     def _explain(self, attempt: Attempt, failures: list[Failure]) -> None:
         failure = first_failure(failures, self._folder) if failures else None
