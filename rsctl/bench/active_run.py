@@ -9,7 +9,7 @@ from rsctl.findings import Finding, RsctlError
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import RunReader
-from rsctl.runs.records import FAILED_NODE
+from rsctl.runs.records import FAILED_NODE, NODE_FAILED
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import Cursor, Event, FindingEvent
@@ -18,9 +18,6 @@ from rsctl.targets.base import Target
 
 CAPACITY = frozenset({"quota", "stock-out"})
 """Codes of findings that say that there are no machines at the moment, or no quota for them."""
-
-NODE_FAILED = "node-failed"
-"""The code of the finding that the cluster ended a job for reasons that are not the job's."""
 
 NODE_UNHEALTHY = "node-unhealthy"
 """The code of a node's finding that it has failed the job's checks."""

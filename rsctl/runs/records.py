@@ -42,6 +42,9 @@ see `rsctl.runs.goodput`, which is null while the job's program runs, and `bille
 FAILED_NODE = "failed_node"
 """The fact that names the node whose failure has ended a job."""
 
+NODE_FAILED = "node-failed"
+"""The code of the finding that the cluster ended a job for reasons that are not the job's."""
+
 
 class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     """One run in the store. `plan` is the output of `rsctl plan -o json` for it, `settings` are the

@@ -94,12 +94,15 @@ class AttemptTracker:
         ended = Attempt(attempt=progress.before + progress.attempt, ended=time, reason=why)
         progress.attempts.append(ended)
         self._explain(ended, progress.failures)
+        stopped = progress.running
         progress.begin(number)
         self._recorder.attempt = progress.before + number
+        for replica in stopped:
+            self._recorder.state(JobState.QUEUED, replica, time=time)
 
     def _explain(self, attempt: Attempt, failures: list[Failure]) -> None:
         failure = first_failure(failures, self._folder) if failures else None
-        if failure is not None and not (self._is_spot and _is_preemption(failure)):
+        if failure is not None and not (self._is_spot and is_preemption(failure)):
             attempt.failure = failure
             attempt.reason = failure.reason
         self._recorder.attempt_ended(attempt)
@@ -128,7 +131,7 @@ class AttemptTracker:
         return msgspec.structs.replace(status, state=JobState.FAILED, reason=reason)
 
 
-def _is_preemption(failure: Failure) -> bool:
+def is_preemption(failure: Failure) -> bool:
     """Whether it is a typical failure of ranks whose machine, or a peer's, is lost."""
     codes = [cause.code for cause in failure.causes[:1]]
     return LOST_PEER in codes or failure.signal in _PREEMPTION_SIGNALS

@@ -10,8 +10,10 @@ from rsctl.findings import JobState
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
+from rsctl.runs.records import NODE_FAILED
 from rsctl.runs.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.managed.attempts import is_preemption
 from rsctl.targets.managed.hosts import replica_on
 from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import JobStatus
@@ -56,7 +58,8 @@ def record_final_states(
         _end_replicas(status, pools, failures, first, recorder)
         _record_cause(status, first, recorder)
         if first is not None and not progress.restarted_too_often:
-            reason = first.reason
+            is_lost = any(finding.code == NODE_FAILED for finding in status.findings)
+            reason = status.reason if is_lost and is_preemption(first) else first.reason
     exit_code = int(status.state.exit_code)
     recorder.state(status.state, exit_code=exit_code, reason=reason, time=status.time)
 

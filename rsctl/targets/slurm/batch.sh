@@ -7,6 +7,10 @@ RSCTL_HYPERPOD=()
 # A job that came by slurmrestd has only the variables that rsctl has sent.
 export USER=${USER:-$(id -un)} HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
 
+# A start file or `sbatch --export=NONE` may set these: squeue then hides steps, scancel asks a question, and
+# srun labels lines or starts tasks without their environment.
+unset "${!SQUEUE_@}" "${!SCANCEL_@}" "${!SINFO_@}" "${!SCONTROL_@}" SLURM_EXPORT_ENV SLURM_LABELIO
+
 note() { # WORD... : one line for `rsctl status`, also after Slurm has forgotten the job
     printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)" "$*" >>"$RSCTL_FOLDER/states"
 }

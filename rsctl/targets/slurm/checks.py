@@ -80,7 +80,7 @@ def job_findings(job: Job, allocation: Allocation, package: Package) -> Iterator
     yield from _shared_findings(options)
     yield from _time_findings(job)
     yield from _raw_findings(options)
-    yield from _accelerator_findings(job, options)
+    yield from _accelerator_findings(job, options, allocation)
     yield from _container_findings(job, options)
     yield from pool_findings(job)
     yield from _comm_findings(job, allocation)
@@ -168,8 +168,16 @@ def _shown(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name}"
 
 
-def _accelerator_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
-    """A note if no option limits a job to nodes with the GPUs that it names."""
+def _accelerator_findings(
+    job: Job, options: SlurmOptions, allocation: Allocation
+) -> Iterator[Finding]:
+    """A note if no option limits a job to nodes with the GPUs that it names, a warning if it has a
+    type of GPUs and no GPUs.
+    """
+    if options.gpu_type and not any(component.gpus for component in allocation.components):
+        message = "the job asks for no GPUs, so that their type is not used"
+        remedy = f"set workers.accelerator, such as {options.gpu_type}:8"
+        yield warning("unused", message, remedy, "targets.slurm.gpu_type")
     limits = (options.gpu_type, options.partition, options.constraint, options.reservation)
     machine = value_on(job.workers.machine, INFO.name)
     is_limited = any(limits) or machine not in (None, "auto")

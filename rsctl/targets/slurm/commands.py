@@ -46,9 +46,12 @@ _KEPT = (
 override the script's options."""
 
 _CLEAN = (
-    "unset $(env | sed -n 's/^\\(SBATCH_[A-Z0-9_]*\\|SLURM_[A-Z0-9_]*\\)=.*/\\1/p'"
-    " | grep -v '^SLURM_CONF$')"
+    "unset $(env | sed -nE 's/^((SBATCH|SLURM|SQUEUE|SCANCEL|SCONTROL|SACCT|SINFO)_[A-Z0-9_]*)=.*"
+    "/\\1/p' | grep -vx SLURM_CONF)"
 )
+"""Removes the options of Slurm's commands from the environment: SQUEUE_PARTITION hides jobs of
+other partitions, and SCANCEL_STATE lets others live (seen with 24.11)."""
+
 _MARK = "rsctl-part"
 
 _FIND_COMMANDS = (
@@ -233,8 +236,8 @@ class CommandCluster:
         """The job by sacct; None if accounting is off or slow, or does not know its end."""
         fields = "State,ExitCode,Submit,Start,End,NodeList,Restarts,JobName"
         program = (
-            f"SLURM_TIME_FORMAT=%s timeout {_ACCOUNTING_SECONDS:g} sacct --jobs={job} --allocations"
-            f" --noheader --parsable2 --format={fields}\n"
+            f"{_CLEAN}\nSLURM_TIME_FORMAT=%s timeout {_ACCOUNTING_SECONDS:g} sacct --jobs={job}"
+            f" --allocations --noheader --parsable2 --format={fields}\n"
         )
         done = self._run_program(program)
         record = record_of_sacct(_texts(done)[0], job) if done.returncode == 0 else None

@@ -29,8 +29,9 @@ class _Known(NamedTuple):
 _KNOWN = (
     _Known(
         "partition",
-        r"[Ii]nvalid partition name|partition.*(does not exist|not valid)",
-        "`sinfo -s` lists the partitions",
+        r"[Ii]nvalid partition name|partition.*(does not exist|not valid)"
+        r"|Required partition not available",
+        "`sinfo -s` lists the partitions and whether they are up",
         "targets.slurm.partition",
     ),
     _Known(
@@ -71,8 +72,8 @@ _KNOWN = (
         r"|Requested node configuration is not available"
         r"|Requested partition configuration not available"
         r"|Memory specification can not be satisfied",
-        "`sinfo -N -o '%N %P %T %c %m %G'` shows the CPUs, memory and GPUs of each node: ask for "
-        "fewer nodes, ask for less of each node, or exclude fewer nodes",
+        "`sinfo -N -o '%N %P %T %c %m %G %f'` shows the CPUs, memory, GPUs and features of each "
+        "node: ask for fewer nodes, ask for less of each node, or exclude fewer nodes",
         "workers.count",
     ),
     _Known(

@@ -28,6 +28,10 @@ _UNSTARTED = (
     "its batch script did not run: a start file of bash, such as ~/.bash_profile, has ended it or "
     "has replaced it by `exec`"
 )
+_UNPREPARED = (
+    "it ended before its batch script began on {}: it was cancelled, or the prolog of a node has "
+    "failed"
+)
 
 
 class SlurmJob:
@@ -69,6 +73,8 @@ class SlurmJob:
         if record.state == "FAILED" and lines:
             reason = own[0] if own else f"{status.reason} before its batch script began{last}"
             return replace(status, reason=reason)
+        if record.state == "CANCELLED" and record.nodes and record.exit_code == "0:0":
+            return replace(status, reason=f"{_UNPREPARED.format(record.nodes)}{last}")
         # Accounting has no comment. It knows a job for so long that its folder may be removed.
         if record.state != "COMPLETED" or not record.comment:
             return status

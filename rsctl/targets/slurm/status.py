@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, JobState, error, first_of, note, warning
-from rsctl.runs.records import FAILED_NODE
+from rsctl.runs.records import FAILED_NODE, NODE_FAILED
 from rsctl.runs.stream.events import now
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.slurm.cluster import JobRecord
@@ -90,6 +90,7 @@ _REASONS = {
     "BeginTime": "it may not begin yet",
     "JobHeldUser": "you hold it: scontrol release",
     "JobHeldAdmin": "an administrator holds it",
+    "PartitionConfig": "its partition does not take it",
     "PartitionTimeLimit": "its time limit is above its partition's",
     "PartitionNodeLimit": "it asks for more nodes than its partition allows",
     "PartitionDown": "its partition is down",
@@ -97,18 +98,30 @@ _REASONS = {
     "ReqNodeNotAvail": "a node that it needs is not available",
     "Reservation": "it waits for its reservation",
     "Licenses": "it waits for a license",
-    "AssociationJobLimit": "your association has its limit of jobs",
-    "QOSJobLimit": "its quality of service has its limit of jobs",
     "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": (
         "the nodes that it needs are down, drained or reserved"
     ),
 }
+_HELD = r"(?i:.*held)|JobHold"
+"""Reasons of a job that waits for a person, although Slurm shows an expected start."""
+
+_KINDS = (
+    ("QOS", "a limit of its quality of service stops it"),
+    ("Assoc", "a limit of your account stops it"),
+    (_HELD, "it is held in the queue: scontrol release"),
+)
+"""Beginnings of reasons that have no text of their own."""
+
 _MAINTENANCE = (
     "its time limit reaches into a maintenance, whose times `scontrol show reservation` shows"
 )
 _NEVER = {
     "PartitionTimeLimit": ("set a shorter limits.timeout, or another partition", "limits.timeout"),
     "PartitionNodeLimit": ("ask for fewer nodes, or another partition", "workers.count"),
+    "PartitionConfig": (
+        "`scontrol show partition` shows who may use it: set another partition or account",
+        "targets.slurm.partition",
+    ),
     "BadConstraints": ("no node has these features", "targets.slurm.constraint"),
     "DependencyNeverSatisfied": (
         "cancel the run, and submit it with another --dependency",
@@ -158,6 +171,8 @@ def status_of(
         # A controller that was away at the job's end takes its node for failed, or queues the job
         # again (seen with 24.11), and such a start of it does nothing, see batch.sh.
         return _of_states(states)
+    if re.match(_HELD, record.reason) or _never(record.reason.partition(",")[0]):
+        expected = None
     is_present = states.restart == record.restarts  # not of an earlier start
     ended = states.ended if is_present else None
     is_running = is_present and states.running is not None
@@ -271,6 +286,7 @@ def _pending_reason(record: JobRecord, expected: Optional[float]) -> Optional[st
         return None
     shown = record.reason.replace(",_", ", ").replace("_", " ")
     text = _REASONS.get(record.reason) or _REASONS.get(record.reason.partition(",")[0])
+    text = text or next((shown for kind, shown in _KINDS if re.match(kind, record.reason)), None)
     if shown.endswith("Reserved for maintenance"):
         text = _MAINTENANCE
     text = f"{text} ({shown})" if text else shown
@@ -322,7 +338,7 @@ def _findings(record: JobRecord, state: JobState, loss: _Loss | None) -> Iterato
         nodes = ",".join(loss.nodes)
         message = f"the cluster ended the job{f' on {nodes}' if nodes else ''}: {loss.why}"
         remedy = f" with targets.slurm.exclude: {nodes}" if nodes else ""
-        yield error("node-failed", message, f"submit it again{remedy}", "targets.slurm.exclude")
+        yield error(NODE_FAILED, message, f"submit it again{remedy}", "targets.slurm.exclude")
     if record.state == "OUT_OF_MEMORY":
         message = "a node was out of the memory that the job asked for"
         yield error("memory", message, "set a larger targets.slurm.memory", "targets.slurm.memory")

@@ -146,6 +146,26 @@ def test_a_log_that_is_later_than_the_state_still_explains_the_attempt(
     assert attempts(run) == [(1, "worker-0 failed with exit code 139", 139)]
 
 
+def test_a_job_that_waits_for_its_next_attempt_has_no_running_replica(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """As after a requeue by Slurm, which may last for hours."""
+    limited(run, None)
+    cloud.lines = [line(1, "worker-0", NODE), line(1, "reducer-0", NODE)]
+    events = target.events(run, {}, follow=True)
+    while "reducer-0 running" not in reported(next(events)):
+        pass
+    cloud.status = JobStatus(state=JobState.QUEUED, time=at(9), attempt=2)
+    while stored(run).attempt == 1:
+        next(events)
+    states = {each.replica: each.state for each in stored(run).replicas}
+    assert states == {"worker-0": JobState.QUEUED, "reducer-0": JobState.QUEUED}
+    cloud.lines += [line(11, "worker-0", NODE)]
+    cloud.end(JobState.CANCELLED)
+    rest = reported([event for batch in events for event in batch])
+    assert "worker-0 running" in rest
+
+
 def test_two_restarts_between_two_looks_are_two_attempts(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:

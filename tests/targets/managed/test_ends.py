@@ -55,6 +55,29 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
     assert failure.lines[-1] == "RuntimeError: boom"
 
 
+@pytest.mark.parametrize(
+    ("code", "printed", "reason"),
+    [
+        ('143, "signal": "SIGTERM"', "step 3", "it was preempted"),
+        ("1", "RuntimeError: Connection closed by peer [10.0.0.2]:4711", "it was preempted"),
+        ("1", "ValueError: bad data", "worker-1 failed with exit code 1"),
+    ],
+)
+def test_a_job_that_the_cluster_ends_has_the_clusters_reason(
+    cloud: FakeCloud, target: FakeTarget, run: str, code: str, printed: str, reason: str
+) -> None:
+    """Its ranks are ended by a signal, or lose a peer; an error of the script counts."""
+    exit_line = EXIT.replace('"code": 3', f'"code": {code}')
+    cloud.lines = [
+        line(18, "worker-1", NODE),
+        line(19, "worker-1", printed),
+        line(20, "worker-1", exit_line),
+    ]
+    ended = error("node-failed", "the cluster ended the job: PREEMPTED", "submit it again")
+    cloud.end(JobState.FAILED, reason="it was preempted", findings=[ended])
+    assert reported(followed(target, run))[-1] == f"job failed ({reason})"
+
+
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])
 @pytest.mark.parametrize(("key", "is_kept"), [("k", True), ("own", False)])
 def test_a_job_whose_failed_node_was_kept_has_failed(

@@ -23,6 +23,11 @@ DOING = "submit the job"
         (f"{FAILED}I/O error writing script/environment to file", "spool", None),
         (f"{FAILED}Invalid partition name specified", "partition", "targets.slurm.partition"),
         (
+            f"{FAILED}Required partition not available (inactive or drain)",
+            "partition",
+            "targets.slurm.partition",
+        ),
+        (
             f"{FAILED}Invalid account or account/partition combination specified",
             "account",
             "targets.slurm.account",

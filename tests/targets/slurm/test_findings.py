@@ -41,6 +41,20 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "remove `.`, `..` and double slashes, and the slash at the end"
         ],
     ),
+    "a type of GPUs, and no GPUs": (
+        slurm(gpu_type="a100"),
+        [
+            "warning targets.slurm.gpu_type: the job asks for no GPUs, so that their type is not "
+            "used -> set workers.accelerator, such as a100:8"
+        ],
+    ),
+    "a type of the chief's GPUs": (
+        {
+            "chief": {"accelerator": "a100:1"},
+            "targets": {"slurm": {"gpu_type": "a100"}},
+        },
+        [],
+    ),
     "the longest usual time limit": ({"limits": {"timeout": "30d"}}, []),
     "a longer time limit, and half a minute": (
         {"limits": {"timeout": "30d30s"}},

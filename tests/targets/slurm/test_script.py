@@ -525,6 +525,26 @@ def test_a_run_in_another_users_folder_does_not_start(
         assert modes == {RUN: 0o700, f"{RUN}.batch.log": 0o600}
 
 
+def test_options_of_slurms_commands_end_with_the_start_files(tmp_path: Path) -> None:
+    """~/.bash_profile may hide the job's steps from squeue, or have scancel ask a question; sbatch
+    --export=NONE, which some clusters set, has srun start tasks without an environment.
+    """
+    names = ("SQUEUE_STATES", "SCANCEL_INTERACTIVE", "SINFO_STATES", "SLURM_EXPORT_ENV")
+    script = planned(tmp_path).request["script"]
+    head = script[script.index("# Everything below") : script.index("\nnote() {")]
+    done = subprocess.run(
+        ["bash", "-uc", f"{head}\nenv | grep -E '=mine$'"],
+        env={
+            "PATH": "/usr/bin:/bin",
+            **dict.fromkeys((*names, "SLURM_LABELIO", "SLURM_JOB_ID"), "mine"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("SLURM_JOB_ID=mine\n", "")
+
+
 def test_each_run_has_its_own_copies(tmp_path: Path) -> None:
     """A node's disk outlives its jobs, and a later run must not find the data of an earlier one."""
     made = planned(tmp_path, inputs={"train": {"uri": "/bin/sh", "mode": "copy"}})

@@ -102,6 +102,13 @@ def test_what_a_sites_own_sbatch_prints_is_no_answer(login_node: Node) -> None:
     assert submit(login_node(prints=prints)) == Submitted(17, "alpha")
 
 
+def test_options_that_a_start_file_sets_for_slurms_commands(login_node: Node) -> None:
+    """Slurm 24.11 and 22.05 leave a job out of squeue's list, and alive after scancel, for them."""
+    names = ("SQUEUE_PARTITION", "SCANCEL_STATE", "SCONTROL_ALL", "SACCT_FORMAT", "SBATCH_QOS")
+    cluster = login_node(f"export SLURM_CONF=/s {' '.join(f'{name}=x' for name in names)}")
+    assert cluster.output("env | grep -E '=(x|/s)$'", "list variables") == "SLURM_CONF=/s\n"
+
+
 def test_an_answer_without_an_id_may_be_of_a_job(login_node: Node) -> None:
     """sbatch has succeeded, so the job is looked for."""
     with pytest.raises(Unanswered):

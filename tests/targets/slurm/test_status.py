@@ -37,6 +37,12 @@ MAINTENANCE = (
             "a node that it needs is not available (ReqNodeNotAvail, UnavailableNodes:gpu[1-3])",
         ),
         ("Burst_buffer_pre_run", "Burst buffer pre run"),
+        ("QOSGrpGRES", "a limit of its quality of service stops it (QOSGrpGRES)"),
+        ("AssocMaxJobsLimit", "a limit of your account stops it (AssocMaxJobsLimit)"),
+        (
+            "launch_failed_requeued_held",
+            "it is held in the queue: scontrol release (launch failed requeued held)",
+        ),
         (
             "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions",
             "the nodes that it needs are down, drained or reserved",
@@ -46,6 +52,30 @@ MAINTENANCE = (
 def test_why_a_job_waits(reason: str, shown: str) -> None:
     """With all that Slurm says: a shorter time limit helps in a maintenance alone."""
     assert str(pending(reason).reason).startswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("Resources", "2026-11-27T10:00:00.000000Z"),
+        ("JobHeldUser", None),
+        ("JobHeldAdmin", None),
+        ("JobHoldMaxRequeue", None),
+        ("job_requeued_in_held_state", None),
+        ("launch_failed_requeued_held", None),
+        ("PartitionConfig", None),
+        ("QOSMaxNodePerJobLimit", None),
+    ],
+)
+def test_a_job_that_waits_for_a_person_has_no_expected_start(
+    reason: str, expected: str | None
+) -> None:
+    """Slurm 24.11 shows a time for a held job, too, and for one that its partition refuses."""
+    status = status_of(JobRecord(7, "PENDING", reason=reason), States(), 1795773600.0)
+    assert status is not None
+    starts = {fact.name: fact.value for fact in status.facts}
+    assert starts.get("expected_start") == expected
+    assert ("expects to start" in str(status.reason)) == (expected is not None)
 
 
 def test_why_a_job_waits_by_slurmrestd() -> None:
@@ -79,6 +109,7 @@ def test_why_a_job_waits_by_slurmrestd() -> None:
         ("DependencyNeverSatisfied", "targets.slurm.sbatch"),
         ("InvalidAccount", "targets.slurm.account"),
         ("InvalidQOS", "targets.slurm.qos"),
+        ("PartitionConfig", "targets.slurm.partition"),
         ("QOSMaxJobsPerUserLimit", None),
         ("AssocGrpGRES", None),
         ("Resources", None),

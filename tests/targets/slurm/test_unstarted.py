@@ -27,11 +27,17 @@ def status(request: pytest.FixtureRequest, tmp_path: Path) -> Status:
     """The status of a job with this state, exit code and text in its log."""
 
     def read(
-        state: str, code: str = "0:0", log: str | None = "", *, ended: str = LONG_AGO
+        state: str,
+        code: str = "0:0",
+        log: str | None = "",
+        *,
+        ended: str = LONG_AGO,
+        nodes: str = "(null)",
     ) -> JobStatus:
         row = (
             f"JobId=7 JobName=t-1 JobState={state} Reason=None Restarts=0 ExitCode={code} "
-            f"SubmitTime=1764230000 StartTime=1764230001 EndTime={ended} Comment=rsctl:t-1\n"
+            f"SubmitTime=1764230000 StartTime=1764230001 EndTime={ended} NodeList={nodes} "
+            "Comment=rsctl:t-1\n"
         )
 
         def run(program: str) -> subprocess.CompletedProcess[bytes]:
@@ -78,6 +84,27 @@ def test_why_a_job_has_not_begun(
     """A start file with `exec zsh` made a job that had done nothing a success."""
     found = status(state, code, log)
     assert (found.state, found.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "nodes", "reason"),
+    [
+        (
+            "0:0",
+            "n[0-1]",
+            "it ended before its batch script began on n[0-1]: it was cancelled, or the prolog of "
+            "a node has failed",
+        ),
+        ("0:0", "(null)", None),
+        ("0:15", "n0", None),
+    ],
+)
+def test_a_job_whose_node_has_failed_its_prolog(
+    status: Status, code: str, nodes: str, reason: str | None
+) -> None:
+    """Slurm 24.11 cancels such a job, if it may not be requeued, and says nothing of the node."""
+    found = status("CANCELLED", code, None, nodes=nodes)
+    assert (found.state, found.reason) == ("cancelled", reason)
 
 
 def test_a_folder_that_is_not_seen_yet(status: Status, tmp_path: Path) -> None:
