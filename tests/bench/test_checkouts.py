@@ -105,6 +105,13 @@ def test_a_killed_process_leaves_no_half(repository: Path) -> None:
     assert not part.exists()
 
 
+def test_a_git_that_was_killed_in_the_working_tree_is_in_no_way(repository: Path) -> None:
+    (repository / ".git" / "index.lock").touch()
+    made = check_out("main", str(repository))
+    assert files(made.folder) == FILES
+    assert git(made.folder, "status", "--porcelain") == ""
+
+
 def test_several_processes_at_once(repository: Path) -> None:
     with ThreadPool(4) as pool:
         found = pool.map(lambda _: check_out("main", str(repository)), range(4))
