@@ -416,7 +416,7 @@ def test_every_cell_is_in_the_file_before_it_runs(rsctl: Cli, job: str) -> None:
         stderr=subprocess.DEVNULL,
         env={**os.environ, "CI": "true"},
     ) as process:
-        wait_until((rsctl.folder / "j.xml").exists)
+        wait_until(lambda: Path("j.xml").exists() and "cell=9" in Path("j.xml").read_text())
         [suite] = JUnitXml.fromfile("j.xml")
         assert [(case.name, case.result[0].message) for case in suite] == [
             ("run.args.cell=9", "it has not run")

@@ -287,6 +287,19 @@ def test_junit_is_there_though_the_gate_breaks_off(rsctl: Cli, here: Path) -> No
     assert (here / "j.xml").read_text().count(reason) == 2
 
 
+@pytest.mark.parametrize("command", ["gate", "bench run"])
+def test_a_broken_job_file_leaves_no_report_of_an_earlier_pipeline(
+    rsctl: Cli, here: Path, command: str
+) -> None:
+    (here / "job.yaml").write_text("name: [")
+    reports = ("--report", "junit=j.xml", "--report", "metrics=m.txt")
+    for name in ("j.xml", "m.txt"):
+        (here / name).write_text("of an earlier pipeline")
+    assert rsctl(*command.split(), "job.yaml", *reports).code == 2
+    assert 'message="a value is missing here"' in (here / "j.xml").read_text()
+    assert not (here / "m.txt").exists()
+
+
 def test_on_github(rsctl: Cli, baseline: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record("now", [0.9 * v for v in STEADY])
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
