@@ -23,7 +23,7 @@ from rsctl.api.ci_reports import UNGATED_REPORTS
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.error_events import finding_events, interrupted, show_as_events_too
-from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
+from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout, without_reader
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import print_events, print_message
 from rsctl.cli.tracking import wait_for_bench_trackers
@@ -181,7 +181,8 @@ def drive(
         exit_code = int(ExitCode.INTERRUPTED)
     for finding in problem.findings if problem else ():
         view.finding(finding)
-    view.finish(bench, exit_code)
+    with without_reader():
+        view.finish(bench, exit_code)
     if exit_code != ExitCode.INTERRUPTED:
         wait_for_bench_trackers(bench)
     return exit_code

@@ -410,6 +410,13 @@ def test_reports_of_a_bench(rsctl: Cli, job: str) -> None:
     assert '"value": 100.0' in (rsctl.folder / "b.json").read_text()
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_reader_that_goes_away_hides_no_failure(rsctl: Cli, job: str, output: str) -> None:
+    run = f"rsctl bench run {job} --set run.args.cell=3 --report junit=j.xml -o {output}"
+    assert rsctl.shell(f"{run} | true").code in (1, 130)  # JSON is written as the bench runs
+    assert "<error" in Path("j.xml").read_text() or "<failure" in Path("j.xml").read_text()
+
+
 def test_every_cell_is_in_the_file_before_it_runs(rsctl: Cli, job: str) -> None:
     with subprocess.Popen(
         rsctl.argv("bench", "run", job, "--report", "junit=j.xml", "--set", "run.args.cell=9"),
