@@ -318,6 +318,19 @@ def test_on_github(rsctl: Cli, baseline: str, here: Path, monkeypatch: pytest.Mo
     assert "regressed" in (here / "summary.md").read_text()
 
 
+def test_a_summary_that_cannot_be_written_changes_no_verdict(
+    rsctl: Cli, baseline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as in a container that has the variables of GitHub and not its folder."""
+    record("now", [0.9 * v for v in STEADY])
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "missing/summary.md")
+    done = rsctl("gate", "now", "--baseline", baseline, *LIMIT)
+    assert done.code == 7
+    why = "missing/summary.md: No such file or directory"
+    assert f"the summary of this step is not written: cannot write {why}\n" in done.err
+
+
 def test_calibrate(rsctl: Cli) -> None:
     record("now", STEADY)
     done = rsctl("gate", "calibrate", "now")

@@ -45,8 +45,13 @@ def annotate_github(gate: Gate, file: str | None) -> None:
     for line in github_annotations(gate, file):
         write_workflow_command(line)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary:
+    if not summary:
+        return
+    try:
         append_github_summary(gate, summary)
+    except OSError as problem:
+        why = f"cannot write {summary}: {problem.strerror or problem}"
+        print_message(sanitize_text(f"the summary of this step is not written: {why}"))
 
 
 def exit_code(gate: Gate, is_tolerant: bool) -> int:
