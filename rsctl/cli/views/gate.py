@@ -42,7 +42,8 @@ def annotate_github(gate: Gate, file: str | None) -> None:
     """Write annotations and the step's summary if this runs in GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    for line in github_annotations(gate, file):
+    # The runner takes a relative path from its workspace, whichever folder a step works in.
+    for line in github_annotations(gate, file and os.path.abspath(file)):
         write_workflow_command(line)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:
