@@ -57,7 +57,9 @@ class PreparedGate:
         changes = self._condition_changes(prepared.plan.fingerprints())
         if must_have_all_cells:
             changes += cell_changes(self.baseline, self.candidate.cells)
-        refuse_changes(self.baseline.label, changes, *self._new_baseline())
+        command, how = self._new_baseline()
+        remedy = f"make a baseline of this job: {shlex.join(command)}{how}"
+        refuse_changes(self.baseline.label, changes, remedy)
 
     def _condition_changes(self, planned: list[Fingerprint]) -> list[str]:
         return condition_changes(self.baseline.fingerprint, planned, self.rules.floors)

@@ -11,15 +11,16 @@ from rsctl.api.bench_run import PreparedBench, claim
 from rsctl.api.gate_against import reopen_pairs
 from rsctl.api.gate_candidate import Candidate, RunBench, cost_remarks, just_run
 from rsctl.api.gate_packing import pair_and_pack
+from rsctl.bench.comparable import condition_changes, refuse_changes
 from rsctl.bench.decision import keep_decision
-from rsctl.bench.fingerprint import Cell, Fingerprint, refusals
+from rsctl.bench.fingerprint import Cell
 from rsctl.bench.gate import Gate, require_goals
 from rsctl.bench.paired_forecast import forecast_pairs, format_paired_cost
 from rsctl.bench.paired_gate import confirm_pairs, evaluate_pairs
 from rsctl.bench.paired_plan import PairedPlan, plan_paired_confirmation
 from rsctl.bench.paired_results import PairedResults, paired_results, without_side
 from rsctl.bench.records import BASELINE, CANDIDATE, SIDE, Benches, BenchRecord
-from rsctl.bench.results import CellRuns, Results, Series
+from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import GateRules
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
@@ -27,7 +28,7 @@ from rsctl.job.gate_checks import metric_of
 from rsctl.job.suggestions import close_match
 from rsctl.runs.store import Store
 
-_NOT_RUN = "not run: the job files of the two sides measure different things"
+_OTHER = "give both sides the same with --set; a change of what is measured has no baseline"
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,11 @@ class PreparedPairs:
     prepared: PreparedBench | None
     plan: PairedPlan | None
 
-    @property
-    def refused(self) -> bool:
-        """Whether the job files measure different things, so that nothing is run."""
-        if self.plan is None:
-            return False
-        sides = self.plan.fingerprint(BASELINE), self.plan.fingerprint(CANDIDATE)
-        return any(
-            refusals(*sides, cell, name) for cell in _pairs(self.plan) for name in self.rules.floors
-        )
-
     def remarks(self) -> list[str]:
         """Sentences on what its repetitions can detect and, if runs remain, on their duration and
         cost.
         """
-        if self.plan is None or self.refused:
+        if self.plan is None:
             return []
         cells, repeat = _pairs(self.plan), self.candidate.repeat(self.rules.repeat)
         with closing(Store()) as store:
@@ -73,8 +64,6 @@ class PreparedPairs:
         """Run the remaining runs of both sides; their samples. Raises RsctlError."""
         if self.prepared is None or self.plan is None:
             return _results(self.candidate.record)
-        if self.refused:
-            return _refused(self.plan)
         repeat = self.candidate.repeat(self.rules.repeat)
         bench = claim(self.plan.new_bench(repeat), self.candidate.new)
         run(self.prepared, bench)
@@ -106,7 +95,7 @@ class PreparedPairs:
 
     def conclude(self, gate: Gate) -> Gate:
         """The gate, which reports on its benches show from now on. Raises RsctlError."""
-        return gate if self.refused else self.candidate.with_message(keep_decision(gate))
+        return self.candidate.with_message(keep_decision(gate))
 
 
 def prepare_pairs(
@@ -129,6 +118,8 @@ def prepare_pairs(
     repeat = candidate.repeat(rules.repeat)
     prepared, plan = pair_and_pack(candidate.prepared, against, target, repeat)
     _require_declared(plan, rules.floors)
+    sides = [plan.fingerprint(side) for side in (BASELINE, CANDIDATE)]
+    refuse_changes(plan.against.label, condition_changes(sides[0], sides[1:], rules.floors), _OTHER)
     return PreparedPairs(candidate, rules, prepared, plan)
 
 
@@ -156,18 +147,6 @@ def _pairs(plan: PairedPlan) -> list[Cell]:
 def _results(bench: BenchRecord, repetitions: range | None = None) -> PairedResults:
     with closing(Store()) as store:
         return paired_results(store, bench, repetitions or range(bench.repeat))
-
-
-def _refused(plan: PairedPlan) -> PairedResults:
-    """The results where nothing was run, because the fingerprints differ."""
-
-    def side(name: str, label: str) -> Results:
-        cells = [CellRuns(cell=cell, wanted=0, lost=[_NOT_RUN]) for cell in _pairs(plan)]
-        print_of: Fingerprint = plan.fingerprint(name)
-        return Results(label=label, kind="bench", fingerprint=print_of, cells=cells)
-
-    before, after = side(BASELINE, plan.against.label), side(CANDIDATE, plan.job.name)
-    return PairedResults(plan.against, before, after, {}, {})
 
 
 def _earlier(store: Store, plan: PairedPlan) -> PairedResults | None:

@@ -192,7 +192,8 @@ def _explained(use: str, ref: str) -> Iterator[None]:
         raise RsctlError(ExitCode.ENVIRONMENT, error("against", message)) from None
     except OSError as problem:
         message = f"cannot check out {ref} in {checkouts_folder()}: {problem.strerror or problem}"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("against", message)) from None
+        remedy = "set RSCTL_HOME to a folder with free space that this user can write"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("against", message, remedy)) from None
     except ValueError as problem:
         raise _refused(use, ref, str(problem), "repair the repository, or clone it again") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 
 from rsctl.bench.fingerprint import Cell, CellPrint, Fingerprint, refusals
@@ -59,18 +58,14 @@ def cell_changes(baseline: Results, cells: Sequence[Cell]) -> list[str]:
     return [*new, *gone]
 
 
-def refuse_changes(label: str, changes: Sequence[str], command: Sequence[str], how: str) -> None:
-    """Raise RsctlError if there are any: the gate could not decide after its runs either.
-
-    `command` makes the right baseline, `how` says what to do with it.
-    """
+def refuse_changes(label: str, changes: Sequence[str], remedy: str) -> None:
+    """Raise RsctlError if there are any: the gate could not decide after its runs either."""
     if not changes:
         return
     shown = "; ".join(changes[:_MOST])
     if len(changes) > _MOST:
         shown += f"; and {len(changes) - _MOST} more"
-    message = f"{label} was measured under other conditions, so nothing is run: {shown}"
-    remedy = f"make a baseline of this job: {shlex.join(command)}{how}"
+    message = f"the conditions of {label} differ, so nothing is run: {shown}"
     finding = error("baseline-conditions", sanitize_text(message), sanitize_text(remedy))
     raise RsctlError(ExitCode.USAGE, finding)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
@@ -23,7 +23,7 @@ from rsctl.api.ci_reports import UNGATED_REPORTS
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.error_events import finding_events, interrupted, show_as_events_too
-from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
+from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout, without_reader
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import print_events, print_message
 from rsctl.cli.tracking import wait_for_bench_trackers
@@ -79,7 +79,7 @@ def command(
     _require_written_here(context, reports, detach)
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
-    with _errors_as_events(output):
+    with _errors_as_events(output), errors_in_junit(reports, job, [{}]):
         settings = options.with_pack(settings, pack)
         file = load(job, set=settings, strict=False)
         rehearsal = options.chosen_rehearsal(rehearse, rehearse_with, behaviour)
@@ -112,6 +112,23 @@ def _require_written_here(context: typer.Context, reports: list[CiReport], detac
             "--report markdown shows a verdict, and this command decides none: use rsctl "
             "gate or rsctl compare"
         )
+
+
+@contextmanager
+def errors_in_junit(
+    reports: Sequence[CiReport],
+    name: str,
+    cells: Sequence[dict[str, Any]],
+    checks: Sequence[str] = (),
+) -> Iterator[None]:
+    """Announce the reports; an error is the reason in the JUnit file. Raises RsctlError."""
+    announce_reports(reports, name, cells, checks)
+    try:
+        yield
+    except RsctlError as problem:
+        kept = [report for report in reports if report.kind == "junit"]
+        announce_reports(kept, name, cells, checks, problem.summary)
+        raise
 
 
 class RunOptions(NamedTuple):
@@ -164,7 +181,8 @@ def drive(
         exit_code = int(ExitCode.INTERRUPTED)
     for finding in problem.findings if problem else ():
         view.finding(finding)
-    view.finish(bench, exit_code)
+    with without_reader():
+        view.finish(bench, exit_code)
     if exit_code != ExitCode.INTERRUPTED:
         wait_for_bench_trackers(bench)
     return exit_code

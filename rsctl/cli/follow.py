@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from rsctl.api import EventBatches, ResultUnknown, Run
@@ -85,9 +86,21 @@ def abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+@contextmanager
+def without_reader() -> Iterator[None]:
+    """Show an outcome whose exit code holds although the reader has closed the pipe."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in OUTPUT_LOST:
+            raise
+        abandon_stdout()
+
+
 def _finish(run: Run, view: View, batches: EventBatches) -> int:
     result = batches.result()
-    view.finish(result, run)
+    with without_reader():
+        view.finish(result, run)
     if not result.state.is_final:
         print_message(f"{run.id} no longer exists, and its result was not recorded")
     return result.exit_code
@@ -98,12 +111,8 @@ def _detach(run: Run, view: View, batches: EventBatches, is_cancelled: bool = Fa
     if run.reload().state.is_final:
         return _finish(run, view, batches)
     result = batches.result(int(ExitCode.INTERRUPTED))
-    try:
+    with without_reader():  # a terminal that was closed may be the reason
         view.finish(result, run)
-    except OSError as problem:  # of a terminal that was closed, which is why it is left
-        if problem.errno not in OUTPUT_LOST:
-            raise
-        abandon_stdout()
     print_message(_how_it_ends(run.id) if is_cancelled else _how_to_attach(run.id))
     return result.exit_code
 

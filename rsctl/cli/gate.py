@@ -24,9 +24,10 @@ from rsctl.api import (
 )
 from rsctl.api.gate_settings import WINDOW, require_writable
 from rsctl.cli import options
+from rsctl.cli.bench_run import errors_in_junit
 from rsctl.cli.command import ParentCommand, make_command
 from rsctl.cli.gate_history import print_outdated, record_only, record_results
-from rsctl.cli.gate_run import BenchRunner, errors_in_junit, open_source
+from rsctl.cli.gate_run import BenchRunner, open_source
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.tracking import show_missing_messages
@@ -217,16 +218,20 @@ def command(
         context.fail("--record keeps measurements of the cloud, and --rehearse makes none")
     rehearsal = options.chosen_rehearsal(rehearse, rehearse_with, behaviour)
     settings = options.with_pack(settings, pack)
-    candidate = open_source(bench, target, settings, new, rehearsal)
+    with errors_in_junit(reports, bench, [{}]):
+        candidate = open_source(bench, target, settings, new, rehearsal)
+        rules = candidate.rules(
+            baseline, max_regression, repeat, confirm_by, history, window, looks
+        )
     paired = not update_baseline and is_paired(candidate, baseline, against, history)
     if paired and fail_on_improvement:
         context.fail(
             f"--fail-on-improvement needs a stored baseline, and {bench} ran in turn with its "
             "own: give --baseline or --history"
         )
-    rules = candidate.rules(baseline, max_regression, repeat, confirm_by, history, window, looks)
     recorder = GateRecorder(candidate, record)
-    with errors_in_junit(reports, candidate, list(rules.floors) or ["gate"]):
+    checks = list(rules.floors) or ["gate"]
+    with errors_in_junit(reports, candidate.name, candidate.cells, checks):
         run = BenchRunner(parallel, reports)
         if update_baseline:
             results = _update(candidate, rules, run, recorder)

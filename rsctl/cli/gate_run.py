@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from rsctl.api import (
     Bench,
@@ -11,7 +10,6 @@ from rsctl.api import (
     CiReport,
     PreparedBench,
     Rehearsal,
-    announce_reports,
     open_candidate,
     write_unfinished,
 )
@@ -36,20 +34,6 @@ def open_source(
     if candidate.prepared is not None:
         show_findings(candidate.prepared.findings, candidate.prepared.job)
     return candidate
-
-
-@contextmanager
-def errors_in_junit(
-    reports: Sequence[CiReport], candidate: Candidate, checks: Sequence[str]
-) -> Iterator[None]:
-    """Announce the reports; an error is the reason in the JUnit file. Raises RsctlError."""
-    announce_reports(reports, candidate.name, candidate.cells, checks)
-    try:
-        yield
-    except RsctlError as problem:
-        kept = [report for report in reports if report.kind == "junit"]
-        announce_reports(kept, candidate.name, candidate.cells, checks, problem.summary)
-        raise
 
 
 class BenchRunner:

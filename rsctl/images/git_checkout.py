@@ -143,7 +143,7 @@ def make_repository(git: Git, repository: GitRepository, commit: str, folder: Pa
     (own / "config").write_text(config)
     objects = str((repository.shared / "objects").resolve())
     (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
-    git("read-tree", f"--index-output={own / 'index'}", commit)
+    git(f"--git-dir={own}", "read-tree", commit)  # locks its own index, not the working tree's
 
 
 def _write_file(

@@ -69,10 +69,7 @@ GATE = "rsctl gate job.yaml --set 'a=b c'"
 def test_the_command_that_makes_the_right_baseline(rules: dict[str, Any], command: str) -> None:
     with pytest.raises(RsctlError) as refused:
         gate(GateRules(**rules)).require_comparable()
-    message = (
-        "the baseline was measured under other conditions, so nothing is run: workers: 1 -> 2; "
-        "no cell"
-    )
+    message = "the conditions of the baseline differ, so nothing is run: workers: 1 -> 2; no cell"
     remedy = f"make a baseline of this job: {command}"
     assert refused.value.findings == (error("baseline-conditions", message, remedy),)
 

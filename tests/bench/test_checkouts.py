@@ -105,6 +105,26 @@ def test_a_killed_process_leaves_no_half(repository: Path) -> None:
     assert not part.exists()
 
 
+def test_a_home_in_which_nothing_can_be_written(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as HOME=/, which a container of a CI system has for a user without an account."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "file"))
+    with pytest.raises(RsctlError) as refused:
+        check_out("main", str(repository))
+    assert refused.value.exit_code is ExitCode.ENVIRONMENT
+    [finding] = refused.value.findings
+    assert finding.remedy == "set RSCTL_HOME to a folder with free space that this user can write"
+
+
+def test_a_git_that_was_killed_in_the_working_tree_is_in_no_way(repository: Path) -> None:
+    (repository / ".git" / "index.lock").touch()
+    made = check_out("main", str(repository))
+    assert files(made.folder) == FILES
+    assert git(made.folder, "status", "--porcelain") == ""
+
+
 def test_several_processes_at_once(repository: Path) -> None:
     with ThreadPool(4) as pool:
         found = pool.map(lambda _: check_out("main", str(repository)), range(4))

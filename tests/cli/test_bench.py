@@ -410,13 +410,20 @@ def test_reports_of_a_bench(rsctl: Cli, job: str) -> None:
     assert '"value": 100.0' in (rsctl.folder / "b.json").read_text()
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_reader_that_goes_away_hides_no_failure(rsctl: Cli, job: str, output: str) -> None:
+    run = f"rsctl bench run {job} --set run.args.cell=3 --report junit=j.xml -o {output}"
+    assert rsctl.shell(f"{run} | true").code in (1, 130)  # JSON is written as the bench runs
+    assert "<error" in Path("j.xml").read_text() or "<failure" in Path("j.xml").read_text()
+
+
 def test_every_cell_is_in_the_file_before_it_runs(rsctl: Cli, job: str) -> None:
     with subprocess.Popen(
         rsctl.argv("bench", "run", job, "--report", "junit=j.xml", "--set", "run.args.cell=9"),
         stderr=subprocess.DEVNULL,
         env={**os.environ, "CI": "true"},
     ) as process:
-        wait_until((rsctl.folder / "j.xml").exists)
+        wait_until(lambda: Path("j.xml").exists() and "cell=9" in Path("j.xml").read_text())
         [suite] = JUnitXml.fromfile("j.xml")
         assert [(case.name, case.result[0].message) for case in suite] == [
             ("run.args.cell=9", "it has not run")

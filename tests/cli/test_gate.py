@@ -287,6 +287,28 @@ def test_junit_is_there_though_the_gate_breaks_off(rsctl: Cli, here: Path) -> No
     assert (here / "j.xml").read_text().count(reason) == 2
 
 
+@pytest.mark.parametrize("command", ["gate", "bench run"])
+def test_a_broken_job_file_leaves_no_report_of_an_earlier_pipeline(
+    rsctl: Cli, here: Path, command: str
+) -> None:
+    (here / "job.yaml").write_text("name: [")
+    reports = ("--report", "junit=j.xml", "--report", "metrics=m.txt")
+    for name in ("j.xml", "m.txt"):
+        (here / name).write_text("of an earlier pipeline")
+    assert rsctl(*command.split(), "job.yaml", *reports).code == 2
+    assert 'message="a value is missing here"' in (here / "j.xml").read_text()
+    assert not (here / "m.txt").exists()
+
+
+def test_a_reader_that_goes_away_changes_no_verdict(rsctl: Cli, baseline: str, here: Path) -> None:
+    """A pipeline with pipefail that reads less than all: `rsctl gate … | head -1`."""
+    record("now", [0.9 * v for v in STEADY])
+    gate = f"rsctl gate now --baseline {baseline} {' '.join(LIMIT)} --report junit=j.xml"
+    for output in ("text", "json"):
+        assert rsctl.shell(f"{gate} -o {output} | true").code == 7
+        assert "<failure" in (here / "j.xml").read_text()
+
+
 def test_on_github(rsctl: Cli, baseline: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record("now", [0.9 * v for v in STEADY])
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -294,6 +316,19 @@ def test_on_github(rsctl: Cli, baseline: str, here: Path, monkeypatch: pytest.Mo
     done = rsctl("gate", "now", "--baseline", baseline, *LIMIT)
     assert "::error title=throughput%3A regressed::median 100 x/s -> 90 x/s;" in done.err
     assert "regressed" in (here / "summary.md").read_text()
+
+
+def test_a_summary_that_cannot_be_written_changes_no_verdict(
+    rsctl: Cli, baseline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as in a container that has the variables of GitHub and not its folder."""
+    record("now", [0.9 * v for v in STEADY])
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "missing/summary.md")
+    done = rsctl("gate", "now", "--baseline", baseline, *LIMIT)
+    assert done.code == 7
+    why = "missing/summary.md: No such file or directory"
+    assert f"the summary of this step is not written: cannot write {why}\n" in done.err
 
 
 def test_calibrate(rsctl: Cli) -> None:

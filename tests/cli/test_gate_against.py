@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -190,13 +191,16 @@ def test_another_job_file_as_the_baseline(repository: Repository) -> None:
 
 def test_a_job_file_that_measures_something_else_is_not_run(repository: Repository) -> None:
     repository.change("launcher: once", "launcher: once, args: {width: 64}", repository.job)
+    why = f"the conditions of main ({repository.git('rev-parse', 'main')[:12]}) differ, so nothing"
+    why += " is run: run.args.width: not set -> 64"
     for option in ((), ("--allow-inconclusive",)):
-        done, gate = repository.gate("--against", "main", "--report", "junit=j.xml", *option)
-        assert (done.code, gate["verdict"], repository.runs) == (8, "no-data", [])
-        assert [difference["name"] for difference in gate["refused"]] == ["run.args.width"]
-        reason = gate["checks"][0]["reason"]
-        assert "the baseline is another measurement: run.args.width: not set -> 64" in reason
-    assert "another measurement" in Path("j.xml").read_text()
+        gate = ("gate", "bench/job.yaml", "--against", "main", "--report", "junit=j.xml", *option)
+        done = repository.rsctl(*gate)
+        assert (done.code, repository.runs) == (2, [])
+        assert f"error: {why}\n" in done.err
+    assert escape(why) in Path("j.xml").read_text()
+    assert repository.rsctl(*gate, "--set", "run.args.width=64").code in (0, 8)
+    assert len(repository.runs) > 0
 
 
 def test_a_ref_without_the_job_file_runs_by_that_of_the_working_tree(

@@ -49,7 +49,7 @@ def test_other_arguments_are_refused_before_the_first_run(
     done = repository.rsctl(*gate, "--allow-inconclusive")
     assert done.code == 2
     assert (
-        f"error: {location} was measured under other conditions, so nothing is run: "
+        f"error: the conditions of {location} differ, so nothing is run: "
         "run.args.lr: 0.05 -> 0.3\n" in done.err
     )
     assert len(repository.runs) == before

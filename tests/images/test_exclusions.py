@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.bench.formats import junit
+from rsctl.bench.formats.openmetrics import openmetrics
+from rsctl.bench.gate import Gate
+from rsctl.bench.results import CellRuns, Results, Series
+from rsctl.bench.verdict import Verdict
 from rsctl.images.context import source_entries
 from rsctl.job.secret_names import has_secret
 from rsctl.results.report.page import Page
@@ -75,6 +80,26 @@ def test_what_report_and_profile_have_written_is_left_out(source: Path) -> None:
         "report.html",
     ]
     assert "source/page.html" in [entry.name for entry in made.entries]
+
+
+def test_reports_for_ci_systems_are_left_out(source: Path) -> None:
+    """A gate writes them while it runs, beside the job file in most recipes."""
+    series = [Series(name="speed", goal="max", values=[1.0, 2.0])]
+    results = Results(label="digits-bench-ab12cd", kind="bench", series=series)
+    gate = Gate(verdict=Verdict.PASS, exit_code=0, baseline="b", candidate="c", checks=[])
+    reports = {
+        "begun.xml": junit.before("digits", ["runs"], ["speed"]).encode(),
+        "ended.xml": junit.after("digits", [CellRuns(cell={})], gate).encode(),
+        "metrics.txt": openmetrics(results).encode(),
+    }
+    others = {
+        "pytest.xml": b'<testsuites name="pytest tests"><testsuite name="pytest" tests="1"/>',
+        "node.txt": b"# TYPE node_load1 gauge\n",
+    }
+    for name, content in {**reports, **others}.items():
+        (source / name).write_bytes(content)
+    made = context(source)
+    assert [path for path, _ in made.left_out] == sorted(reports)
 
 
 PRIVATE_KEY = f"-----BEGIN {{}}PRIVATE KEY-----\n{'a' * 64}\n{'b' * 20}==\n-----END"

@@ -8,12 +8,14 @@ import typer
 
 from rsctl.api import Gate, append_github_summary, gate_table, github_annotations
 from rsctl.cli.fence import write_workflow_command
+from rsctl.cli.follow import without_reader
 from rsctl.cli.show import print_important, print_json, print_message
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize_text
 
 
+@without_reader()
 def print_gate(gate: Gate, output: str) -> None:
     """Print the outcome on standard output."""
     if output == "json":
@@ -40,11 +42,17 @@ def annotate_github(gate: Gate, file: str | None) -> None:
     """Write annotations and the step's summary if this runs in GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    for line in github_annotations(gate, file):
+    # The runner takes a relative path from its workspace, whichever folder a step works in.
+    for line in github_annotations(gate, file and os.path.abspath(file)):
         write_workflow_command(line)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary:
+    if not summary:
+        return
+    try:
         append_github_summary(gate, summary)
+    except OSError as problem:
+        why = f"cannot write {summary}: {problem.strerror or problem}"
+        print_message(sanitize_text(f"the summary of this step is not written: {why}"))
 
 
 def exit_code(gate: Gate, is_tolerant: bool) -> int:
