@@ -9,13 +9,16 @@ import sys
 import tempfile
 from datetime import datetime, timezone
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
 from benchmarks.measure import Failed
 from benchmarks.quick import QUICK, run_program
 from benchmarks.report import Report
+from tests.kit.fork_server import started
 
 _NAMES = ("startup", "submit", "stream", "intake", "clouds")
 _MORE = (
@@ -88,7 +91,16 @@ def _run(name: str, runs: int | None, **settings: Any) -> Report:
 
 def _run_quick(name: str) -> Report:
     quick = QUICK[name]
-    return run_program(name, quick.program) if quick.program else _run(name, 1, **quick.settings)
+    if quick.program:
+        return run_program(name, quick.program)
+    if not quick.is_forked:
+        return _run(name, 1, **quick.settings)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started(Path(folder)) as variables,
+        patch.dict(os.environ, variables),
+    ):
+        return _run(name, 1, **quick.settings)
 
 
 def _machine() -> str:

@@ -56,11 +56,15 @@ def _missing_image(image: str, maker: str) -> str | None:
 
 
 class Quick(NamedTuple):
-    """The settings of `run` in a benchmark's shortest form, or the arguments of its own program."""
+    """The settings of `run` in a benchmark's shortest form, or the arguments of its own program.
+
+    With `is_forked` its training scripts are copies of a process that has imported torch.
+    """
 
     settings: dict[str, Any] = {}
     program: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
+    is_forked: bool = False
 
     def obstacle(self) -> str | None:
         """Why it cannot run here; None if it can."""
@@ -74,11 +78,11 @@ QUICK = {
     "intake": Quick({"size": 100_000}, needs=(linux,)),
     "clouds": Quick(),
     "image": Quick(needs=(test_base,)),
-    "preemptions": Quick({"targets": ("process",)}, needs=(linux, torch)),
+    "preemptions": Quick({"targets": ("process",)}, needs=(linux, torch), is_forked=True),
     "slurm": Quick(needs=(slurm_image,)),
     "quota": Quick({"jobs": 10, "pace": 0.05}),
     "advise": Quick({"is_kept": False}, needs=(shaped_network, torch)),
-    "armed": Quick({"steps": 10}, needs=(linux, torch)),
+    "armed": Quick({"steps": 10}, needs=(linux, torch), is_forked=True),
     "checks": Quick({}, needs=(linux,)),
     "hangs": Quick({"kinds": ("a killed reducer",)}, needs=(linux, torch)),
     "gate": Quick(program=("--trials", "2")),

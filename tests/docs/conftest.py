@@ -28,7 +28,8 @@ def readers_forks(
     programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
     """Variables by which the reader's scripts begin as copies of a process of the reader's Python
-    that has imported what the quickstart needs. The README's jobs begin as the reader's own do.
+    that has imported what the quickstart needs. The nodes of a rehearsal do not get them, so that
+    the ranks of `first-run` begin as the reader's own do.
     """
     modules = "torch.distributed.nn sklearn.datasets sklearn.model_selection"
     folder = shared_folder(tmp_path_factory, "readers-forks")

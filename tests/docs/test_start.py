@@ -19,8 +19,7 @@ PAGES = [TOP / "README.md", DOCS / "index.md", *sorted((DOCS / "start").glob("*.
 def test_the_page(
     page: Path, tmp_path: Path, programs: Path, readers_forks: dict[str, str]
 ) -> None:
-    variables = {} if page.name == "README.md" else readers_forks
-    check_page(page, tmp_path, programs, **variables)
+    check_page(page, tmp_path, programs, **readers_forks)
 
 
 def test_a_reader_has_what_the_pages_install_and_no_more(programs: Path) -> None:

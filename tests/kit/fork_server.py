@@ -30,6 +30,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 Request = dict[str, Any]
@@ -210,6 +211,7 @@ def run(request: Request) -> None:
     sys.path[:1] = [folder, *request["environ"].get("PYTHONPATH", "").split(os.pathsep)]
     # Where rsctl does nothing, gloo's threads need this at the end: see gloo_threads.py.
     atexit.register(time.sleep, 0.02)
+    sys.excepthook = _print_without_own_frames
     if hasattr(torch, "_import_device_backends"):
         torch._import_device_backends()
     else:  # PyTorch 2.4 loads none by itself: see rsctl/node/run_with_binding.py
@@ -220,6 +222,16 @@ def run(request: Request) -> None:
     else:
         # Its globals live to the end of the interpreter, as those of a script of its own.
         globals()["_script"] = runpy.run_path(script, run_name="__main__")
+
+
+def _print_without_own_frames(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a traceback as an interpreter of the script's own does."""
+    own = (__file__, runpy.run_path.__code__.co_filename)
+    while trace and trace.tb_frame.f_code.co_filename in own:
+        trace = trace.tb_next
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
 
 def be(program: Callable[[], None]) -> None:

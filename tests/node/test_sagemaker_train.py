@@ -45,17 +45,19 @@ dist.destroy_process_group()
 
 
 @pytest.fixture
-def job(tmp_path: Path, launch: Callable[..., Any], addresses: Addresses, free_port: int) -> Job:
-    """Two workers and two reducers."""
+def job(
+    tmp_path: Path,
+    launch: Callable[..., Any],
+    addresses: Addresses,
+    free_port: int,
+    torch_forks: dict[str, str],
+) -> Job:
+    """Two workers and two reducers, which do not spend their time on importing torch."""
     hosts = addresses(4)
     groups = {"reducers": [hosts[1], hosts[3]], "workers": [hosts[0], hosts[2]]}
-    return Job(tmp_path, launch, groups, free_port)
-
-
-@pytest.fixture
-def forked(job: Job, torch_forks: dict[str, str]) -> None:
-    """It does not spend its time on importing torch, and its tracebacks have more frames."""
-    job.environ.update(torch_forks)
+    made = Job(tmp_path, launch, groups, free_port)
+    made.environ.update(torch_forks)
+    return made
 
 
 def start(job: Job, mode: str, path: str, *options: str) -> tuple[list[Any], list[Any]]:
@@ -67,7 +69,6 @@ def start(job: Job, mode: str, path: str, *options: str) -> tuple[list[Any], lis
     return nodes[:2], nodes[2:]
 
 
-@pytest.mark.usefixtures("forked")
 def test_two_lanes_train_and_reducers_end_with_the_workers(job: Job, script: Script) -> None:
     workers, reducers = start(job, "end", script(TRAIN), "--processes", "2")
     assert [node.wait() for node in workers + reducers] == [0, 0, 0, 0]
@@ -101,7 +102,6 @@ def test_a_failure_is_told_by_the_node_that_failed(job: Job, script: Script) -> 
     assert "[rank1]: ValueError: no such luck\n" in workers[1].err
 
 
-@pytest.mark.usefixtures("forked")
 def test_a_killed_rank_ends_the_job(job: Job, script: Script) -> None:
     workers, reducers = start(job, "stay", script(TRAIN))
     os.kill(int(workers[1].printed("up 1")), signal.SIGKILL)
@@ -112,7 +112,6 @@ def test_a_killed_rank_ends_the_job(job: Job, script: Script) -> None:
     assert job.failure(job.workers[0]) is None
 
 
-@pytest.mark.usefixtures("forked")
 def test_a_lost_chief_ends_the_job(job: Job, script: Script) -> None:
     workers, reducers = start(job, "stay", script(TRAIN))
     for rank, node in enumerate(workers):
@@ -121,7 +120,6 @@ def test_a_lost_chief_ends_the_job(job: Job, script: Script) -> None:
     assert [node.wait() for node in workers + reducers] == [-signal.SIGKILL, 1, 0, 0]
 
 
-@pytest.mark.usefixtures("forked")
 def test_a_lost_reducer_ends_the_job_and_is_named(job: Job, script: Script) -> None:
     workers, reducers = start(job, "stay", script(TRAIN))
     for rank, node in enumerate(workers):
