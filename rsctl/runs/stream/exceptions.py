@@ -92,7 +92,7 @@ _NO_FAILURE = re.compile(
 _SENTENCE = re.compile(
     r"\b(?:must be|must have|cannot|can not|could not|couldn't|can't|unable to|not found"
     r"|does not exist|not supported|is required|is missing|[Ii]nvalid|[Aa]bort(?:ed|ing)"
-    r"|[Dd]enied|[Rr]efused|(?:[Tt]raining|[Ss]cript) (?:has )?failed"
+    r"|[Dd]enied|[Rr]efused|(?:[Tt]raining|script|Script) (?:has )?failed"
     r"|Exception (?:during|while)"
     r"|[Pp]lease (?:set|specify|provide|give|use|choose|select|check|make|install))\b"
 )
