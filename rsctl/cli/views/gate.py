@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import typer
 
@@ -43,8 +44,9 @@ def annotate_github(gate: Gate, file: str | None) -> None:
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     # The runner takes a relative path from its workspace, whichever folder a step works in.
-    for line in github_annotations(gate, file and os.path.abspath(file)):
-        write_workflow_command(line)
+    with suppress(OSError):  # of a pipe whose reader has gone
+        for line in github_annotations(gate, file and os.path.abspath(file)):
+            write_workflow_command(line)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:
         return
