@@ -91,7 +91,11 @@ def print_json(value: object, *, is_line: bool = False) -> None:
     from rsctl.runs.stream.ndjson import json_of
 
     data = json_of(value) if is_line else msgspec.json.format(json_of(value), indent=2)
-    sys.stdout.buffer.write(data + b"\n")
+    try:
+        sys.stdout.buffer.write(data + b"\n")
+    except BrokenPipeError:  # the exit code holds although the reader has gone
+        if is_line:
+            raise
 
 
 def print_events(events: Iterable[Event]) -> None:

@@ -300,6 +300,18 @@ def test_a_reader_that_has_seen_enough_is_no_problem(
     assert (done.code, done.out[:4], done.err) == (0, "run,", "")
 
 
+@pytest.mark.parametrize("is_unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["validate", "plan", "bench run"])
+def test_a_reader_that_goes_away_hides_no_error(
+    rsctl: Cli, command: str, is_unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", is_unbuffered)
+    rsctl.write("name: [")
+    done = rsctl.shell(f"rsctl {command} job.yaml -o json | true")
+    assert done.code == 2
+    assert ("error: a value is missing here" in done.err) is (command != "validate")
+
+
 @pytest.mark.parametrize(
     "command",
     [
