@@ -45,10 +45,15 @@ def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
 def source_files(source: Path, ignored: Collection[Path] = ()) -> dict[str, str]:
     """A short digest of each of these inputs by `file NAME`; one for all beyond 500 of them."""
     chosen = sorted(_inputs(source, ignored), key=lambda entry: entry.name)
-    found = {f"file {e.name}": BuildContext([e]).digest()[:_SHORT] for e in chosen[:_MOST_FILES]}
+    found = {_key(e.name): BuildContext([e]).digest()[:_SHORT] for e in chosen[:_MOST_FILES]}
     if chosen[_MOST_FILES:]:
         found["other files"] = BuildContext(chosen[_MOST_FILES:]).digest()[:_SHORT]
     return found
+
+
+def _key(name: str) -> str:
+    """The key of a file, also of one whose name is not UTF-8: keys are stored as JSON."""
+    return f"file {name.encode(errors='backslashreplace').decode()}"
 
 
 def _inputs(source: Path, ignored: Collection[Path]) -> list[ContextEntry]:

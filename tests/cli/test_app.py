@@ -268,6 +268,13 @@ def test_a_folder_whose_name_is_not_utf_8_is_named(
     )
 
 
+@pytest.mark.parametrize("words", [["submit"], ["bench", "run"]])
+def test_a_file_whose_name_is_not_utf_8_is_an_input(rsctl: Cli, words: list[str]) -> None:
+    (rsctl.folder / os.fsdecode(b"mod\xe8le.txt")).touch()
+    job = rsctl.write('name: a\nrun: {command: ["true"], launcher: none}\n')
+    assert rsctl(*words, job, "--target", "process").code == 0
+
+
 @pytest.mark.parametrize("words", [["init"], ["gate", "calibrate"], ["bench"], ["bench", "run"]])
 def test_a_python_without_docstrings_shows_the_same_help(words: list[str]) -> None:
     shown = [
