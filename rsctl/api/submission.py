@@ -123,7 +123,8 @@ class PreparedRun:
             with self._emulating() as submission:
                 self._send_request(store, submission, on_progress or (lambda _event: None))
             if origin is not None:
-                with suppress(OSError, RsctlError):  # a job whose disk is full runs on
+                # A job whose disk is full, or whose file's name is not UTF-8, runs on.
+                with suppress(OSError, RsctlError, UnicodeEncodeError):
                     keep_origin(self.run_id, origin)
             _record_prediction(store, self.submission, self.target)
             record = store.find(self.run_id)

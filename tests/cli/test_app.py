@@ -275,6 +275,12 @@ def test_a_file_whose_name_is_not_utf_8_is_an_input(rsctl: Cli, words: list[str]
     assert rsctl(*words, job, "--target", "process").code == 0
 
 
+def test_a_job_file_whose_name_is_not_utf_8_is_submitted(rsctl: Cli) -> None:
+    name = os.fsdecode(b"mod\xe8le.yaml")
+    rsctl.write('name: a\nrun: {command: ["true"], launcher: none}\n', name)
+    assert rsctl("submit", name, "--target", "process").code == 0
+
+
 @pytest.mark.parametrize("words", [["init"], ["gate", "calibrate"], ["bench"], ["bench", "run"]])
 def test_a_python_without_docstrings_shows_the_same_help(words: list[str]) -> None:
     shown = [
