@@ -59,6 +59,7 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
     ("code", "printed", "reason"),
     [
         ('143, "signal": "SIGTERM"', "step 3", "it was preempted"),
+        ('137, "signal": "SIGKILL"', "step 3", "it was preempted"),
         ("1", "RuntimeError: Connection closed by peer [10.0.0.2]:4711", "it was preempted"),
         ("1", "ValueError: bad data", "worker-1 failed with exit code 1"),
     ],
@@ -76,6 +77,9 @@ def test_a_job_that_the_cluster_ends_has_the_clusters_reason(
     ended = error("node-failed", "the cluster ended the job: PREEMPTED", "submit it again")
     cloud.end(JobState.FAILED, reason="it was preempted", findings=[ended])
     assert reported(followed(target, run))[-1] == f"job failed ({reason})"
+    failure = stored(run).first_failure
+    assert failure is not None
+    assert not [cause for cause in failure.causes if "the sender is unknown" in cause.message]
 
 
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])
