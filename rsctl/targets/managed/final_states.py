@@ -57,14 +57,14 @@ def record_final_states(
         first = _last_failure(status, progress)
         if failures:
             first = first_failure(failures, folder, replica_on=partial(replica_on, pools=pools))
-        is_lost = any(finding.code == NODE_FAILED for finding in status.findings)
-        if first is not None and is_lost:  # then the cluster has sent the signal
-            causes = [cause for cause in first.causes if cause.code not in _UNKNOWN_SENDER]
+        lost = next((each for each in status.findings if each.code == NODE_FAILED), None)
+        if first is not None and lost is not None:  # then the cluster has sent the signal
+            causes = [lost if each.code in _UNKNOWN_SENDER else each for each in first.causes]
             first = msgspec.structs.replace(first, causes=causes)
         _end_replicas(status, pools, failures, first, recorder)
         _record_cause(status, first, recorder)
         if first is not None and not progress.restarted_too_often:
-            reason = status.reason if is_lost and is_preemption(first) else first.reason
+            reason = status.reason if lost and is_preemption(first) else first.reason
     exit_code = int(status.state.exit_code)
     recorder.state(status.state, exit_code=exit_code, reason=reason, time=status.time)
 

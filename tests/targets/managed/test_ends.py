@@ -79,7 +79,8 @@ def test_a_job_that_the_cluster_ends_has_the_clusters_reason(
     assert reported(followed(target, run))[-1] == f"job failed ({reason})"
     failure = stored(run).first_failure
     assert failure is not None
-    assert not [cause for cause in failure.causes if "the sender is unknown" in cause.message]
+    assert "the sender is unknown" not in f"{failure.causes}"
+    assert (ended in failure.causes) == ("signal" in code)
 
 
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])
