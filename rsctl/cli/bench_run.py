@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
@@ -179,9 +179,9 @@ def drive(
     exit_code = int(problem.exit_code if problem else bench.exit_code)
     if interrupts.count and not chosen.cancel_on_interrupt and not bench.is_complete:
         exit_code = int(ExitCode.INTERRUPTED)
-    for finding in problem.findings if problem else ():
-        view.finding(finding)
     with without_reader():
+        for finding in problem.findings if problem else ():
+            view.finding(finding)
         view.finish(bench, exit_code)
     if exit_code != ExitCode.INTERRUPTED:
         wait_for_bench_trackers(bench)
@@ -215,6 +215,7 @@ def _errors_as_events(output: str) -> Iterator[None]:
     except (RsctlError, KeyboardInterrupt) as caught:
         problem = caught if isinstance(caught, RsctlError) else interrupted("nothing was submitted")
         if output == "json":
-            print_events(finding_events(problem.findings))
-            print_result(None, [], int(problem.exit_code))
+            with suppress(OSError):  # standard output may be what failed
+                print_events(finding_events(problem.findings))
+                print_result(None, [], int(problem.exit_code))
         raise problem from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal
@@ -165,13 +166,14 @@ def _with_output_options(function: _Function, json_errors: bool | Literal["event
             if json_errors and values.get("output") == "json":
                 from rsctl.cli.show import print_events, print_json
 
-                if json_errors == "events":
-                    from rsctl.cli.error_events import finding_events
+                with suppress(OSError):  # standard output may be what failed
+                    if json_errors == "events":
+                        from rsctl.cli.error_events import finding_events
 
-                    print_events(finding_events(problem.findings))
-                else:
-                    is_line = bool(values.get("watch"))
-                    print_json({"findings": problem.findings}, is_line=is_line)
+                        print_events(finding_events(problem.findings))
+                    else:
+                        is_line = bool(values.get("watch"))
+                        print_json({"findings": problem.findings}, is_line=is_line)
             raise
 
     signature = inspect.signature(function, eval_str=True)

@@ -77,6 +77,7 @@ class Interrupts:
         try:
             yield
         finally:
+            raise_at = self._raise_at
             self.hold()  # or a signal could leave some of rsctl's handlers, with closed pipes
             os.write(end, b"\0")
             watcher.join()  # before its SIGURG could meet the earlier handler
@@ -85,6 +86,8 @@ class Interrupts:
             signal.set_wakeup_fd(wakeup)
             for file in (received, write_end, ending, end):
                 os.close(file)
+            if raise_at is not None and self.count >= raise_at:
+                raise KeyboardInterrupt  # also if an error of a child that it ended came first
 
     def hold(self) -> None:
         """From now on, count signals and interrupt nothing."""
@@ -126,10 +129,10 @@ class Interrupts:
             # Sent again, because a signal just before a system call does not interrupt that call.
             wait = _REPEAT_SECONDS if is_due else None
             ready, _, _ = select.select([received, ending], [], [], wait)
+            numbers = os.read(received, 4096) if received in ready else b""
+            self.count += sum(number in SIGNALS for number in numbers)
             if ending in ready:
                 return
-            numbers = os.read(received, 4096) if ready else b""
-            self.count += sum(number in SIGNALS for number in numbers)
             if self._raise_at is None and self.count > self._raised_by:
                 self._is_way_out |= signal.SIGQUIT in numbers
             was_due, is_due = is_due, self._is_due() or self._is_way_out

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from rsctl.cli.output import in_color, is_quiet, without_reader
+from rsctl.cli.output import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
 from rsctl.job.file_text import lines_of
 from rsctl.job.secret_names import ends_in_private_key, line_shows_secret, without_known_secrets
@@ -90,11 +90,12 @@ def print_json(value: object, *, is_line: bool = False) -> None:
     """
     from rsctl.runs.stream.ndjson import json_of
 
-    if is_line:
-        sys.stdout.buffer.write(json_of(value) + b"\n")
-        return
-    with without_reader():
-        sys.stdout.buffer.write(msgspec.json.format(json_of(value), indent=2) + b"\n")
+    data = json_of(value) if is_line else msgspec.json.format(json_of(value), indent=2)
+    try:
+        sys.stdout.buffer.write(data + b"\n")
+    except BrokenPipeError:  # the exit code holds although the reader has gone
+        if is_line:
+            raise
 
 
 def print_events(events: Iterable[Event]) -> None:

@@ -178,7 +178,7 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
         rb'<testsuites name="([^"\n]*)" tests="[^>\n]*>\n  <testsuite name="\1 [a-z]+" ',
         _REPORT,
     ),
-    (b"# TYPE rsctl_",): (rb"\A# TYPE rsctl_", _REPORT),
+    (b"# TYPE rsctl_",): (rb"\A# TYPE rsctl_\w+ \w+\n", _REPORT),
     (b"login", b"password"): (
         NETRC.encode() + rb"|\bmachine\s+\S+\s+password\s+[^\s$]\S*\s+login\s",
         ".netrc credentials",

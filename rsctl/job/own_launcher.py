@@ -25,7 +25,9 @@ _LARGEST_SCRIPT = 1 << 16
 _DEEPEST = 4  # shells within shells
 _SPAWN = re.compile(r"(?m)^[^#\n]*\b(?:mp|multiprocessing)\.(?:spawn|start_processes)\(")
 _RAY = re.compile(r"(?m)^[^#\n]*(?:\bray\.init\(|\bray start\b)")
-_JOINS = re.compile(r"address|RANK|RSCTL_|HOSTNAME")
+_JOINS = re.compile(
+    r"(?i:addr|rank|rsctl_|hostname|current_host|procid|nodeid)|\bray\.init\(\s*[^\s=),]+\s*[,)]"
+)
 """A place of this node, or of the head: then one node starts Ray's head, and the others join it."""
 
 

@@ -267,9 +267,11 @@ def _failed(wanted: CopyRequest, problem: OSError) -> LaunchError:
     if problem.errno in NO_SPACE:
         return _too_small(message, wanted)
     remedy = f"Check that {wanted.source} exists and is readable."
-    if where == os.path.dirname(wanted.marker):
-        remedy = "Submit the job again, which copies to another folder, or set "
-        remedy += f"inputs.{wanted.name}.mode: mount."
+    if os.path.dirname(wanted.marker).startswith(where):
+        remedy = f"Let the job's user write in {os.path.dirname(where)}"
+        if wanted.is_shared and os.path.lexists(where):  # it is another user's, or a link
+            remedy = "Submit the job again, which copies to another folder"
+        remedy += f", or set inputs.{wanted.name}.mode: mount."
     return LaunchError(TEMPORARY, "input", message, remedy)
 
 

@@ -1,4 +1,6 @@
-"""Why a program cannot be started, in the words by which the causes of failed jobs know it."""
+"""The bytes that a program receives, and why it cannot be started, in the words by which the causes
+of failed jobs know it.
+"""
 
 from __future__ import annotations
 

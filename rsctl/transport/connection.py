@@ -13,7 +13,7 @@ from rsctl.transport.errors import format_os_error
 from rsctl.transport.frames import FrameCheck, FrameReader, Header
 
 _MOST_PARTS = 32
-_LINGER_SECONDS = 1.0
+_LINGER_SECONDS = 3.0
 _READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
 
 

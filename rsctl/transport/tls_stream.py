@@ -14,7 +14,7 @@ CHUNK_BYTES = 1 << 18
 """The most that one direction of a connection takes in before it has been passed on."""
 
 _HEADER_BYTES = 5
-_LINGER_SECONDS = 2.0
+_LINGER_SECONDS = 3.0
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _ReadInto = Callable[[int, memoryview], int]
 _BLOCKED = (BlockingIOError, InterruptedError)

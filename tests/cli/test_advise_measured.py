@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shutil
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,6 +101,7 @@ def test_the_end_of_a_pipeline_ends_the_measurement(
 ) -> None:
     def be_ended(_run: Run) -> None:
         signal.raise_signal(signal.SIGTERM)
+        threading.Event().wait(60)
 
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     monkeypatch.setattr(Run, "wait", be_ended)

@@ -300,11 +300,14 @@ def test_a_broken_job_file_leaves_no_report_of_an_earlier_pipeline(
     assert not (here / "m.txt").exists()
 
 
-def test_a_reader_that_goes_away_changes_no_verdict(rsctl: Cli, baseline: str, here: Path) -> None:
+def test_a_reader_that_goes_away_changes_no_verdict(
+    rsctl: Cli, baseline: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pipeline with pipefail that reads less than all: `rsctl gate … | head -1`."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     record("now", [0.9 * v for v in STEADY])
     gate = f"rsctl gate now --baseline {baseline} {' '.join(LIMIT)} --report junit=j.xml"
-    for output in ("text", "json"):
+    for output in ("text", "json", "text 2>&1"):
         assert rsctl.shell(f"{gate} -o {output} | true").code == 7
         assert "<failure" in (here / "j.xml").read_text()
 

@@ -161,9 +161,10 @@ def test_annotations_are_for_github(
     summary = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_ACTIONS", "true" if is_github else "1")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    annotate_github(made_gate(), "bench/job.yaml")
-    place = f"::warning file={Path.cwd()}/bench/job.yaml,"  # the runner makes it relative
-    assert (place in "".join(capsys.readouterr())) is is_github
+    for workspace, file in ((Path.cwd().parent, f"{Path.cwd().name}/a/b.yaml"), ("/x", "a/b.yaml")):
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(workspace))
+        annotate_github(made_gate(), "a/b.yaml")
+        assert (f"::warning file={file}," in "".join(capsys.readouterr())) is is_github
     assert summary.exists() is is_github
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     annotate_github(made_gate(), "job.yaml")

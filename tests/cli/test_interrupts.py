@@ -82,8 +82,20 @@ def test_what_comes_after_the_first_interrupts_nothing_until_it_is_asked_for() -
             interrupts.follow(lambda: None)
 
 
+def test_an_error_that_an_interruption_causes_is_not_the_end() -> None:
+    """Ctrl-C ends git, too, whose end the main thread may see before the signal is counted."""
+
+    def fail() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise ValueError
+
+    for _ in range(100):
+        with pytest.raises(KeyboardInterrupt), Interrupts().listening():
+            fail()
+
+
 SENDER = """
-import os, signal, sys
+import os, signal
 while os.read(0, 1):
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         os.kill(os.getppid(), number)

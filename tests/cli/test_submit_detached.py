@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -63,8 +64,11 @@ def test_an_interruption_detaches_or_cancels(rsctl: Cli, cancels: bool) -> None:
 def test_a_pipeline_that_ends_it_before_it_is_sent_reads_a_result(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end = lambda *_: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
-    monkeypatch.setattr("rsctl.api.submission.make_plan", end)
+    def be_ended(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(60)
+
+    monkeypatch.setattr("rsctl.api.submission.make_plan", be_ended)
     done = rsctl("submit", job(rsctl, "true"), "-o", "json")
     assert (done.code, done.err) == (5, "note: interrupted: nothing was submitted\n")
     assert_shapes(done.events)

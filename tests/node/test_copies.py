@@ -69,6 +69,26 @@ def test_a_copy_of_another_user_is_neither_used_nor_continued(
     )
 
 
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("inside", ["", "inputs"])
+def test_a_disk_on_which_the_user_cannot_write(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_shared: bool, inside: str
+) -> None:
+    """The next job has the same disk."""
+    disk = tmp_path / "disk"
+
+    def refuse(*_path: object, **_options: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied", str(disk))
+
+    monkeypatch.setattr(os, "makedirs", refuse)
+    marker = str(disk / inside / ".train.complete")
+    with pytest.raises(LaunchError, match=f"{disk}: Permission denied") as caught:
+        copies.copy(replace(wanted(source), marker=marker, is_shared=is_shared))
+    assert caught.value.remedy == (
+        f"Let the job's user write in {tmp_path}, or set inputs.train.mode: mount."
+    )
+
+
 def test_a_link_in_the_place_of_the_folder_is_not_followed(source: Path, tmp_path: Path) -> None:
     data = replace(wanted(source), is_shared=True)
     (tmp_path / "elsewhere").mkdir()

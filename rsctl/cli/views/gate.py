@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import typer
 
@@ -42,9 +43,11 @@ def annotate_github(gate: Gate, file: str | None) -> None:
     """Write annotations and the step's summary if this runs in GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    # The runner takes a relative path from its workspace, whichever folder a step works in.
-    for line in github_annotations(gate, file and os.path.abspath(file)):
-        write_workflow_command(line)
+    # The runner takes a path from its workspace, which a container of a step's own may not have.
+    place = file and os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE") or ".")
+    with suppress(OSError):  # of a pipe whose reader has gone
+        for line in github_annotations(gate, file if place and place.startswith("..") else place):
+            write_workflow_command(line)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:
         return

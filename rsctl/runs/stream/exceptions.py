@@ -97,7 +97,7 @@ _SENTENCE = re.compile(
     r"|[Pp]lease (?:set|specify|provide|give|use|choose|select|check|make|install))\b"
 )
 _NO_SENTENCE = re.compile(
-    r"^bash: |INFO|[Pp]lugin|if |hook|help message|MCA parameter"
+    r"^bash: |^(?:For|To) |INFO|[Pp]lugin|[Ii]f |hook|help message|MCA parameter"
     r"|Setting|[Uu]sing|[Ff]alling back"
     r"|[Dd]efault|[Ii]gnor|[Pp]roceed|[Ss]kip|instead"
 )

@@ -20,7 +20,8 @@ _IN_ONE_LINE = re.compile(r"([\"']?)(Traceback \(most recent call last\):)(?=\\n
 """Where a traceback begins whose line ends are escaped, as in JSON and in a text's `repr`."""
 
 _UP_TO_QUOTE = {quote: re.compile(rf"(?:[^\\{quote}]|\\.)*") for quote in "\"'"}
-_ESCAPED = re.compile(r"\\(.)")
+_ESCAPED = re.compile(r"\\([\\'\"/nt])")  # others stay: \u001b would be a control character
+_BLANKS = {"n": "\n", "t": "\t"}
 _INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
 _FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
 _STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
@@ -68,7 +69,7 @@ def _unfolded(line: str) -> list[str]:
     start = match.start(2)
     inside = _UP_TO_QUOTE[match[1]].match(line, start) if match[1] else None
     end = inside.end() if inside else len(line)
-    text = _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], line[start:end])
+    text = _ESCAPED.sub(lambda found: _BLANKS.get(found[1], found[1]), line[start:end])
     return [*filter(None, [line[:start]]), *text.splitlines(), *filter(None, [line[end:]])]
 
 

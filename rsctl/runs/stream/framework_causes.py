@@ -372,10 +372,10 @@ FRAMEWORK_CAUSES = (
         "start-method",
         r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
         r"|Runtime is already initialized\. Do not use the XLA",
-        "a process was started after CUDA or XLA had been used, which these do not allow",
-        "use no CUDA in data sets, and neither before the processes start, or the start method "
-        "spawn (DataLoader: multiprocessing_context='spawn'); ask for XLA's device only in the "
-        "function that each process runs",
+        "a process was started after its parent process had used CUDA or XLA",
+        "use CUDA neither in data sets nor before the processes start, or use the start method "
+        "spawn (DataLoader: multiprocessing_context='spawn'); use XLA's device only in what each "
+        "process runs",
     ),
     cause(
         "start-method",

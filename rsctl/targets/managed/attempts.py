@@ -54,8 +54,12 @@ class AttemptTracker:
             progress.restarts += 1
         number = max(status.attempt, 1 + progress.restarts, progress.attempt)
         is_counted = status.attempt == number  # then its reason is the restart's
+        running = progress.running
         for each in range(progress.attempt + 1, number + 1):
             self._begin(each, status.time, status.reason if is_counted else None)
+        if status.state in _BEING_STARTED and not progress.running:
+            for replica in running:  # of the former attempt
+                self._recorder.state(JobState.QUEUED, replica, time=status.time)
         if not status.state.is_final:
             self._end_if_too_many()
         number += progress.before
@@ -94,11 +98,8 @@ class AttemptTracker:
         ended = Attempt(attempt=progress.before + progress.attempt, ended=time, reason=why)
         progress.attempts.append(ended)
         self._explain(ended, progress.failures)
-        stopped = progress.running
         progress.begin(number)
         self._recorder.attempt = progress.before + number
-        for replica in stopped:
-            self._recorder.state(JobState.QUEUED, replica, time=time)
 
     def _explain(self, attempt: Attempt, failures: list[Failure]) -> None:
         failure = first_failure(failures, self._folder) if failures else None
@@ -133,8 +134,8 @@ class AttemptTracker:
 
 def is_preemption(failure: Failure) -> bool:
     """Whether it is a typical failure of ranks whose machine, or a peer's, is lost."""
-    codes = [cause.code for cause in failure.causes[:1]]
-    return LOST_PEER in codes or failure.signal in _PREEMPTION_SIGNALS
+    code = failure.causes[0].code if failure.causes else None
+    return code == LOST_PEER or (failure.signal in _PREEMPTION_SIGNALS and code != "memory")
 
 
 def _too_often(limit: RestartLimit) -> str:

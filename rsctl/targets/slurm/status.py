@@ -91,6 +91,7 @@ _REASONS = {
     "JobHeldUser": "you hold it: scontrol release",
     "JobHeldAdmin": "an administrator holds it",
     "PartitionConfig": "its partition does not take it",
+    "QOSNotAllowed": "its partition or account does not take its quality of service",
     "PartitionTimeLimit": "its time limit is above its partition's",
     "PartitionNodeLimit": "it asks for more nodes than its partition allows",
     "PartitionDown": "its partition is down",
@@ -286,7 +287,7 @@ def _pending_reason(record: JobRecord, expected: Optional[float]) -> Optional[st
         return None
     shown = record.reason.replace(",_", ", ").replace("_", " ")
     text = _REASONS.get(record.reason) or _REASONS.get(record.reason.partition(",")[0])
-    text = text or next((shown for kind, shown in _KINDS if re.match(kind, record.reason)), None)
+    text = text or next((each for kind, each in _KINDS if re.match(kind, record.reason)), None)
     if shown.endswith("Reserved for maintenance"):
         text = _MAINTENANCE
     text = f"{text} ({shown})" if text else shown

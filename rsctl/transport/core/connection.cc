@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostFrames = 16;
 constexpr int kMostDiscards = 64;
-constexpr double kLingerSeconds = 1.0;
+constexpr double kLingerSeconds = 3.0;
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 

@@ -284,6 +284,11 @@ def test_a_traceback_inside_one_line_is_shown_as_lines(text: str) -> None:
     assert cause.message.endswith(": KeyError: 'trepang', at /data/voc.py:67 in __call__")
 
 
+def test_other_escapes_inside_one_line_stay() -> None:
+    line = r'{"e": "Traceback (most recent call last):\n\tx = \"a\"\nOSError: donn\u00e9es"}'
+    assert failure_lines([line])[1:3] == ['\tx = "a"', r"OSError: donn\u00e9es"]
+
+
 def test_a_long_traceback_inside_one_line_keeps_its_end() -> None:
     frames = [f'  File \\"/app/model.py\\", line {n}, in forward' for n in range(500)]
     text = "\\n".join(["Traceback (most recent call last):", *frames, "ValueError: bad lr"])

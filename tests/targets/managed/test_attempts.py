@@ -166,6 +166,21 @@ def test_a_job_that_waits_for_its_next_attempt_has_no_running_replica(
     assert "worker-0 running" in rest
 
 
+def test_a_replica_that_restarts_alone_leaves_the_others_running(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """As with `targets.vertex.restart: worker`: the other containers do not start again."""
+    limited(run, None)
+    cloud.lines = [line(1, "worker-0", NODE), line(1, "worker-1", NODE)]
+    cloud.lines += [line(9, "worker-0", NODE), line(10, "worker-1", "step 3")]
+    events = target.events(run, {}, follow=True)
+    while "step 3" not in [getattr(event, "text", "") for event in next(events)]:
+        pass
+    states = {each.replica: each.state for each in stored(run).replicas}
+    assert stored(run).attempt == 2
+    assert states == {"worker-0": JobState.RUNNING, "worker-1": JobState.RUNNING}
+
+
 def test_two_restarts_between_two_looks_are_two_attempts(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
@@ -196,6 +211,8 @@ def test_two_restarts_between_two_looks_are_two_attempts(
     [
         ([], False),
         ([died(3, 143, signal="SIGTERM")], False),
+        ([died(3, 137, signal="SIGKILL")], False),
+        ([died(3, 137, signal="SIGKILL").replace('"rank"', '"oom_kills": 2, "rank"')], True),
         (["RuntimeError: Connection closed by peer", died(3, 1)], False),
         (["ValueError: no", died(3, 1)], True),
     ],

@@ -62,12 +62,20 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
         ('137, "signal": "SIGKILL"', "step 3", "it was preempted"),
         ("1", "RuntimeError: Connection closed by peer [10.0.0.2]:4711", "it was preempted"),
         ("1", "ValueError: bad data", "worker-1 failed with exit code 1"),
+        ('137, "signal": "SIGKILL", "oom_kills": 0', "step 3", "it was preempted"),
+        (
+            '137, "signal": "SIGKILL", "oom_kills": 1',
+            "step 3",
+            "worker-1 failed with exit code 137",
+        ),
     ],
 )
 def test_a_job_that_the_cluster_ends_has_the_clusters_reason(
     cloud: FakeCloud, target: FakeTarget, run: str, code: str, printed: str, reason: str
 ) -> None:
-    """Its ranks are ended by a signal, or lose a peer; an error of the script counts."""
+    """Its ranks are ended by a signal, or lose a peer. An error of the script counts, and memory
+    that was exhausted.
+    """
     exit_line = EXIT.replace('"code": 3', f'"code": {code}')
     cloud.lines = [
         line(18, "worker-1", NODE),
@@ -80,7 +88,7 @@ def test_a_job_that_the_cluster_ends_has_the_clusters_reason(
     failure = stored(run).first_failure
     assert failure is not None
     assert "the sender is unknown" not in f"{failure.causes}"
-    assert (ended in failure.causes) == ("signal" in code)
+    assert (ended in failure.causes) == ("signal" in code and reason == "it was preempted")
 
 
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])

@@ -97,7 +97,7 @@ def test_planted_times_are_found(
     new, repeated = measured(rsctl, done.result["run"])
     assert parts["new_steps"] == pytest.approx(new, abs=FINEST)
     assert parts["repeated_steps"] == pytest.approx(repeated, abs=FINEST)
-    assert (new, repeated) > (2.0, 0.4)
+    assert (new, repeated) > (1.5, 0.3)
     assert parts["first_step"] > 1.0
     assert parts["end"] > 0.3
     for cause, seconds in paid.items():

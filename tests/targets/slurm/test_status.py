@@ -38,6 +38,10 @@ MAINTENANCE = (
         ),
         ("Burst_buffer_pre_run", "Burst buffer pre run"),
         ("QOSGrpGRES", "a limit of its quality of service stops it (QOSGrpGRES)"),
+        (
+            "QOSNotAllowed",
+            "its partition or account does not take its quality of service (QOSNotAllowed)",
+        ),
         ("AssocMaxJobsLimit", "a limit of your account stops it (AssocMaxJobsLimit)"),
         (
             "launch_failed_requeued_held",
