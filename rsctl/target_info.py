@@ -206,6 +206,8 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     bench_options: Mapping[str, Any] = {}
     """Options that each run of a bench has, over those of the job file: a run that the service
     starts again measures something else."""
+    node_access: Optional[str] = None
+    """The way in which people reach a node of a run if rsctl offers none, for a remedy."""
     excludes_nodes: Optional[str] = None
     """The option that names nodes, with commas between, that a job must not get."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.target_info import target_info
 from rsctl.targets import get
 from rsctl.targets.base import Enterable, NodeCommand, Shell, ShellTarget
 
@@ -25,7 +26,8 @@ def node_command(
     if run.is_rehearsed or not isinstance(target, Enterable):
         what = "a rehearsed cloud" if run.is_rehearsed else f"target {name}"
         message = f"rsctl cannot run commands on the nodes of {what}"
-        remedy = "use target process or compose"
+        access = target_info(name).node_access
+        remedy = f"run {access}" if access else "use target process or compose"
         if isinstance(target, ShellTarget):
             remedy += f", or the shell that the service offers: rsctl shell {run.id}"
         raise RsctlError(ExitCode.USAGE, error("unsupported", message, remedy))

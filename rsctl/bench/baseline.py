@@ -6,6 +6,7 @@ them; `baseline_files` has the bytes.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from typing import Any, Literal, Optional, Union
 
@@ -60,6 +61,7 @@ def decode_baseline(data: bytes, location: str) -> Results:
     """The results of a baseline file's bytes. Raises RsctlError."""
     if len(data) > LARGEST:
         raise _broken(location, f"it is larger than {LARGEST >> 20} MiB")
+    data = data.removeprefix(codecs.BOM_UTF8)  # editors and shells of Windows write it
     try:
         version = msgspec.json.decode(data, type=_Head).version
         if version != VERSION:

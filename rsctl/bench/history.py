@@ -7,6 +7,7 @@ write the file, so each is checked as it is read.
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -119,7 +120,7 @@ def decode_history(data: bytes, label: str) -> History:
     A last line without a newline is one that a killed writer has left: it does not count unless it
     is whole. Of a bench that was recorded twice the later line counts.
     """
-    lines = data.split(b"\n")
+    lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     by_bench: dict[tuple[str, str, str], HistoryRecord] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():

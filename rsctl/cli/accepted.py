@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rsctl.api import ResultUnknown, Run, RunRecord
 from rsctl.cli.errors import findings_of_error
-from rsctl.cli.follow import abandon_stdout
+from rsctl.cli.output import abandon_stdout
 
 
 @contextmanager

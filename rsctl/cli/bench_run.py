@@ -23,8 +23,8 @@ from rsctl.api.ci_reports import UNGATED_REPORTS
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.error_events import finding_events, interrupted, show_as_events_too
-from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout, without_reader
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
+from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, without_reader
 from rsctl.cli.show import print_events, print_message
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.cli.views.bench import BenchView, make_bench_view, print_result

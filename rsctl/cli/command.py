@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from rsctl.cli.output import set_output
+from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, set_output, without_reader
 
 OUTPUT = "Output"
 """The heading in `--help` for options that control the output."""
@@ -43,7 +43,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the function and end with the exit code that it returns."""
         code = super().invoke(ctx) or 0
-        with suppress(BrokenPipeError):
+        with without_reader():
             sys.stdout.flush()  # a full disk is this command's error
         raise typer.Exit(code)
 
@@ -152,11 +152,16 @@ def make_command(
 def _with_output_options(function: _Function, json_errors: bool | Literal["events"]) -> _Function:
     @wraps(function)
     def wrapped(quiet: bool, no_color: bool, **values: Any) -> int | None:
-        from rsctl.findings import RsctlError
+        from rsctl.findings import ExitCode, RsctlError
 
         set_output(quiet, no_color)
         try:
             return function(**values)
+        except OSError as problem:  # with --watch: the exit code of a run is not known yet
+            if problem.errno not in OUTPUT_LOST or not values.get("watch"):
+                raise
+            abandon_stdout()
+            return int(ExitCode.INTERRUPTED)
         except RsctlError as problem:
             if json_errors and values.get("output") == "json":
                 from rsctl.cli.show import print_events, print_json

@@ -11,7 +11,7 @@ import typer
 from rsctl.api import Check, check_environment, load
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.output import in_color
+from rsctl.cli.output import in_color, without_reader
 from rsctl.cli.show import print_json, print_message, remedy_line, show_findings
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize
@@ -55,8 +55,8 @@ def _shown(checks: Iterable[Check]) -> Iterator[Check]:
         verdict = f"{check.verdict:<8}"
         if in_color(sys.stdout):
             verdict = typer.style(verdict, fg=_COLORS[check.verdict])
-        typer.echo(f"{verdict}{sanitize(check.name)}: {sanitize(check.message)}")
-        if check.remedy and check.verdict != "ok":
-            typer.echo(sanitize(remedy_line(check.remedy)))
-        sys.stdout.flush()
+        with without_reader():
+            typer.echo(f"{verdict}{sanitize(check.name)}: {sanitize(check.message)}")
+            if check.remedy and check.verdict != "ok":
+                typer.echo(sanitize(remedy_line(check.remedy)))
         yield check

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Protocol
 
 from rsctl.api import EventBatches, ResultUnknown, Run
 from rsctl.cli.interrupts import BackgroundCancel, Interrupts
+from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, without_reader
 from rsctl.cli.show import print_message, show_findings
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import Event, LogEvent, ResultEvent
 from rsctl.runs.stream.headline import Tally
-
-OUTPUT_LOST = (errno.EPIPE, errno.EIO)
-"""Errors of writing to a closed pipe or terminal."""
 
 
 class View(Protocol):
@@ -79,22 +73,6 @@ def follow(
         interrupts.hold()
         cancel.wait_unless_ended()
     return _finish(run, view, batches)
-
-
-def abandon_stdout() -> None:
-    """Keep the interpreter's flush at exit from failing after the reader has closed the pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def without_reader() -> Iterator[None]:
-    """Show an outcome whose exit code holds although the reader has closed the pipe."""
-    try:
-        yield
-    except OSError as problem:
-        if problem.errno not in OUTPUT_LOST:
-            raise
-        abandon_stdout()
 
 
 def _finish(run: Run, view: View, batches: EventBatches) -> int:

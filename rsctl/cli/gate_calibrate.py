@@ -11,6 +11,7 @@ from rsctl.api.gate_candidate import REPEAT
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.gate_run import BenchRunner, open_source
+from rsctl.cli.output import without_reader
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -87,6 +88,7 @@ def command(
     return int(ExitCode.SUCCEEDED if len(floors) == len(calibrated) > 0 else ExitCode.INCONCLUSIVE)
 
 
+@without_reader()
 def _print(found: list[MetricNoise], floors: dict[str, str]) -> None:
     for metric in found:
         if metric.floor is None or metric.noise is None or metric.measured is None:

@@ -10,6 +10,7 @@ from rsctl.api import Bisected, Probe, prepare_bisect, short_commit
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.gate_run import BenchRunner
+from rsctl.cli.output import without_reader
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
@@ -103,6 +104,7 @@ def _show_probe(probe: Probe, tests: int) -> None:
     print_message(sanitize_text(f"{' '.join(_row(probe)[:4])} ({left})"))
 
 
+@without_reader()
 def _print(found: Bisected) -> None:
     if found.probes:
         write_table(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 CI_VARIABLES = (
@@ -15,6 +18,9 @@ CI_VARIABLES = (
 
 STANDARD_OUTPUT = "standard output"
 """The file of errors of writing to it, after `name_output`."""
+
+OUTPUT_LOST = (errno.EPIPE, errno.EIO)
+"""Errors of writing to a closed pipe or terminal."""
 
 _options = {"quiet": False, "no_color": False}
 
@@ -63,6 +69,22 @@ def name_output() -> None:
         return written
 
     raw.write = write_named
+
+
+def abandon_stdout() -> None:
+    """Keep the interpreter's flush at exit from failing after the reader has closed the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def without_reader() -> Iterator[None]:
+    """Show an outcome whose exit code holds although the reader has closed the pipe."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in OUTPUT_LOST:
+            raise
+        abandon_stdout()
 
 
 def is_quiet() -> bool:

@@ -10,6 +10,7 @@ import typer
 from rsctl.api.profiling import profile_run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
+from rsctl.cli.output import without_reader
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode
@@ -54,14 +55,17 @@ def command(
     if output == "json":
         print_json({"run": handle.id, "profiles": [each.to_dict() for each in profiles]})
     else:
-        for each in profiles:
-            if not each.samples:
-                debug = f"rsctl debug {handle.id}"
-                typer.echo(f"rank {each.rank}: no samples, because it slept; see where: {debug}")
-                continue
-            shown = f"{each.communication:.0%} in torch.distributed"
-            typer.echo(f"rank {each.rank}: {each.samples:,} samples, {shown}; {each.file}")
-            for name, part in each.top:
-                typer.echo(f"  {part:6.1%}  {name}")
+        with without_reader():
+            for each in profiles:
+                if not each.samples:
+                    debug = f"rsctl debug {handle.id}"
+                    typer.echo(
+                        f"rank {each.rank}: no samples, because it slept; see where: {debug}"
+                    )
+                    continue
+                shown = f"{each.communication:.0%} in torch.distributed"
+                typer.echo(f"rank {each.rank}: {each.samples:,} samples, {shown}; {each.file}")
+                for name, part in each.top:
+                    typer.echo(f"  {part:6.1%}  {name}")
     show_findings(findings)
     return int(ExitCode.ENVIRONMENT if findings else ExitCode.SUCCEEDED)

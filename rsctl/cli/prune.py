@@ -12,6 +12,7 @@ from rsctl.api.prune.prune import Prune, find_engine
 from rsctl.api.prune.removal import one_at_a_time
 from rsctl.cli import options
 from rsctl.cli.command import make_command
+from rsctl.cli.output import without_reader
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.silence import silence_told
@@ -120,6 +121,7 @@ def _limits(older_than: float | None, keep: int | None, outputs: bool) -> PruneL
     return PruneLimits(seconds, newest, outputs)
 
 
+@without_reader()
 def _write(prune: Prune, is_dry: bool) -> None:
     """Print the table, and the items that are old enough but are kept."""
     if prune.items:

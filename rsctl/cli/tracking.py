@@ -15,8 +15,9 @@ _WAIT_SECONDS = 10.0
 def wait_for_trackers(run: RunRecord) -> None:
     """Wait briefly for the trackers of a run that has ended; show the ones that are incomplete."""
     if run.plan.get("tracking"):
-        from rsctl.results.tracking.background import wait
+        from rsctl.results.tracking.background import resume, wait
 
+        resume(run)  # the process that sends it may have been killed
         for line in wait(run, _WAIT_SECONDS):
             print_message(line)
 

@@ -9,6 +9,7 @@ import typer
 from rsctl.api import load, validate
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.output import without_reader
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode, Finding
 
@@ -43,7 +44,8 @@ def command(
         if output == "text":
             show_findings(checked, file)
             if not any(finding.is_error for finding in checked):
-                typer.echo(f"{job}: ok")
+                with without_reader():
+                    typer.echo(f"{job}: ok")
     if output == "json":
         print_json({"findings": findings})
     elif output == "sarif":

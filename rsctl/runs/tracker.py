@@ -105,3 +105,7 @@ def one_line(problem: object) -> str:
 
 class TrackerError(Exception):
     """A tracker cannot be reached or refuses the data; the text says why, in one line."""
+
+
+class DataGone(TrackerError):
+    """A tracker has lost data that it had received: it gets all data again."""

@@ -240,7 +240,10 @@ ELSEWHERE = "use target process or compose"
             made("slurm"),
             None,
             error(
-                "unsupported", "rsctl cannot run commands on the nodes of target slurm", ELSEWHERE
+                "unsupported",
+                "rsctl cannot run commands on the nodes of target slurm",
+                "run `srun --jobid=JOB --overlap --nodelist=NODE --pty bash`, with the job and the "
+                "node that `rsctl status` shows",
             ),
         ),
         (

@@ -219,6 +219,10 @@ def test_a_whole_last_line_without_its_newline_counts(tmp_path: Path) -> None:
     assert [r.commit for r in read_history(str(place)).records] == [commit(1), commit(2)]
 
 
+def test_a_byte_order_mark_of_an_editor_is_skipped() -> None:
+    assert len(decode_history(b"\xef\xbb\xbf" + encode_record(record(1)), "h").records) == 1
+
+
 def test_the_same_record_is_not_written_again(tmp_path: Path) -> None:
     place = str(tmp_path / "h.jsonl")
     for _ in range(2):

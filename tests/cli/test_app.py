@@ -326,6 +326,24 @@ def test_a_reader_that_goes_away_hides_no_error(
 
 
 @pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        *(("validate bad.yaml -o sarif", 2), ("validate job.yaml bad.yaml", 2)),
+        *(("status @last --watch", 130), ("status @last --watch -o json", 130)),
+        ("status @last", 0),
+    ],
+)
+def test_a_reader_that_goes_away_changes_no_exit_code(
+    rsctl: Cli, make_run: Callable[..., MadeRun], command: str, code: int
+) -> None:
+    """A pipeline with pipefail: `rsctl validate … | head -1`. A watch ends as `rsctl watch`."""
+    make_run("job-aaaaaa").succeed(4)
+    rsctl.write("name: job\nrun: {script: src/train.py}\n")
+    rsctl.write("name: job\nrun: {script: 1, args: [}\n", "bad.yaml")
+    assert rsctl.shell(f"rsctl {command} | true").code == code
+
+
+@pytest.mark.parametrize(
     "command",
     [
         *("list", "list -o json", "status @last", "logs @last", "report @last -o -"),

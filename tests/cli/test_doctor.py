@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 
 from rsctl.api import Check
 from rsctl.cli import doctor
+from rsctl.cli.app import run
 
 from .conftest import Cli
 
@@ -46,6 +50,18 @@ def test_each_check_is_a_line(
     done = rsctl("doctor")
     assert (done.code, done.out, done.err) == (code, out, err)
     assert rsctl("doctor", "-t", "process").err == ""
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_reader_that_goes_away_hides_no_error(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    monkeypatch.setattr(doctor, "check_environment", lambda *_, **__: iter([BROKEN, OK]))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert run(["doctor", "-o", output]) == 3
 
 
 def test_the_checks_as_json(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -320,6 +320,7 @@ def test_junk_as_a_baseline(rsctl: Cli, content: bytes) -> None:
         ("100.0", "1e999", 2, "b.json is not a valid baseline: "),
         ("100.0", '"100"', 2, "b.json is not a valid baseline: "),
         ("100.0", "null", 0, "throughput: of the baseline, 1 of 5 runs have no data\n"),
+        ("{\n", "\ufeff{\n", 0, "throughput: 5+5 runs per cell"),
         ("        100.0,\n", "", 0, "throughput: 4+5 runs per cell"),
         ('"max"', '"up"', 8, "metrics.throughput.goal: up -> max"),
         ('"version": 1', '"version": "1"', 2, "b.json is not a valid baseline: "),

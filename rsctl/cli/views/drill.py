@@ -7,6 +7,7 @@ import typer
 from rsctl.api.drill import Drill
 from rsctl.api.drill_report import HEAD, VERDICTS, fault_row, summary
 from rsctl.api.drill_verdict import FaultResult
+from rsctl.cli.output import without_reader
 from rsctl.cli.show import styled
 from rsctl.cli.views.table import write_table
 from rsctl.runs.stream.sanitize import sanitize_text
@@ -14,6 +15,7 @@ from rsctl.runs.stream.sanitize import sanitize_text
 _COLORS = {"survived": "green", "not possible": "cyan"}
 
 
+@without_reader()
 def print_drill(found: Drill) -> None:
     """Print the table, and the sum of it."""
     write_table(

@@ -9,7 +9,7 @@ import typer
 
 from rsctl.api import Gate, append_github_summary, gate_table, github_annotations
 from rsctl.cli.fence import write_workflow_command
-from rsctl.cli.follow import without_reader
+from rsctl.cli.output import without_reader
 from rsctl.cli.show import print_important, print_json, print_message
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode

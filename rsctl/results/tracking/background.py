@@ -38,9 +38,10 @@ _POLL_SECONDS = 0.05
 _OTHERS_SECONDS = 20.0
 MESSAGE_SECONDS = 1.0
 """How long a command waits for the result of a message that is being sent."""
-_DEFAULTS = {
+CLIENT_SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "WANDB_ERROR_REPORTING": "false",
 }
@@ -112,7 +113,7 @@ def _start(arguments: list[str], log: Path) -> Process:
     with log.open("ab") as output:
         return OwnProcess(
             [*rsctl_start.command("rsctl.results.tracking.process"), *arguments],
-            env={**_DEFAULTS, **own_environment()},
+            env={**CLIENT_SETTINGS, **own_environment()},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
-from threading import Thread
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from threading import Lock, Thread
 from time import monotonic, sleep
 
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
 from rsctl.findings import RsctlError
-from rsctl.job.tracking import NOTIFY
+from rsctl.job.tracking import NOTIFY, PlannedTracker
 from rsctl.results.tracking import bench_notifications
 from rsctl.results.tracking.background import BENCH, FOLLOW, REGRESSED
 from rsctl.results.tracking.cursor import lock_path, make_tracking_folder, plan_of
@@ -30,6 +32,9 @@ _POLL_SECONDS = 0.2
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
 _TRIES_AFTER_END = 2
 _UNWATCHED_SECONDS = 15.0
+_MOST_RUNS = 32
+_TURNS: defaultdict[int, Lock] = defaultdict(Lock)
+"""The locks by which the runs of a bench are sent to a tracker one call at a time."""
 
 
 def send(run: str, follow: bool) -> None:
@@ -46,7 +51,7 @@ def send(run: str, follow: bool) -> None:
         return
     write_holder(lock, os.getpid())
     threads = [
-        Thread(target=_send, args=(run, index, follow), daemon=True)
+        Thread(target=_send, args=(run, index, planned, follow), daemon=True)
         for index, planned in enumerate(plan.trackers)
         if is_sent(record, planned)
     ]
@@ -57,22 +62,19 @@ def send(run: str, follow: bool) -> None:
     os.close(lock)
 
 
-def _send(run: str, index: int, follow: bool) -> None:
+def _send(run: str, index: int, planned: PlannedTracker, follow: bool) -> None:
     """Send to one tracker until nothing more is to come, or it fails for too long."""
     store = Store()
-    record = store.get(run)
-    plan = plan_of(record) if record else None
-    if plan is None:
-        return
-    planned = plan.trackers[index]
-    kind = NotificationSender if planned.kind == NOTIFY else Sender
-    sender = kind(store, run, index, planned)
+    is_message = planned.kind == NOTIFY
+    turn = nullcontext() if is_message else _TURNS[index]
+    sender = (NotificationSender if is_message else Sender)(store, run, index, planned)
     failures = tries_after_end = 0
     watched = monotonic()
     while True:
         has_ended = _has_ended(store, run)
         try:
-            has_more = sender.step()
+            with turn:
+                has_more = sender.step()
         except Exception as problem:  # noqa: BLE001 - a tracker's library may raise anything
             failures += 1
             tries_after_end += has_ended
@@ -115,21 +117,25 @@ def _reason(problem: Exception) -> str:
 
 
 def send_bench(bench: str) -> None:
-    """Send the runs of a bench in sequence, until there are no more and no process drives it."""
+    """Send the runs of a bench until there are no more and no process drives it, and then its end.
+
+    A tracker gets one call at a time; a message waits for no tracker and for no other run.
+    """
     store, sent = Store(), set[str]()
     driven = monotonic()
-    while True:
-        known = Benches(store).get(bench)
-        runs = [trial.run for trial in known.trials] if known else []
-        if run := next((run for run in runs if run not in sent and store.get(run)), None):
-            send(run, follow=True)
-            sent.add(run)
-            continue
-        if BenchFolder(bench).is_driven():
-            driven = monotonic()
-        if known is None or known.state.is_final or monotonic() - driven > _UNWATCHED_SECONDS:
-            return
-        sleep(_POLL_SECONDS)
+    with ThreadPoolExecutor(_MOST_RUNS) as senders:
+        while True:
+            known = Benches(store).get(bench)
+            for run in [trial.run for trial in known.trials] if known else []:
+                if run not in sent and store.get(run):
+                    senders.submit(send, run, True)
+                    sent.add(run)
+            if BenchFolder(bench).is_driven():
+                driven = monotonic()
+            if known is None or known.state.is_final or monotonic() - driven > _UNWATCHED_SECONDS:
+                break
+            sleep(_POLL_SECONDS)
+        bench_notifications.send_end(bench)
 
 
 def main() -> int:
@@ -139,7 +145,6 @@ def main() -> int:
         with suppress(RsctlError):  # it was forgotten, or the store is full
             if BENCH in options:
                 send_bench(name)
-                bench_notifications.send_end(name)
             elif REGRESSED in options:
                 bench_notifications.send_regressed(name)
             else:

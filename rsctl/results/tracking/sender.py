@@ -19,7 +19,7 @@ from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent, now, unix_time
 from rsctl.runs.stream.headline import CHIEF, headline_series, is_chief
 from rsctl.runs.stream.sanitize import sanitize_line
-from rsctl.runs.tracker import MetricPoint, Result, TrackedRun, Tracker, one_line
+from rsctl.runs.tracker import DataGone, MetricPoint, Result, TrackedRun, Tracker, one_line
 from rsctl.targets import in_cloud
 
 _ROWS = 1000
@@ -44,6 +44,13 @@ class Sender:
         run = self._known()
         if run is None or self.cursor.is_complete:
             return False
+        try:
+            return self._step(run)
+        except DataGone:
+            self._write(Cursor())
+            return True
+
+    def _step(self, run: RunRecord) -> bool:
         tracker = self._tracker = self._tracker or self._make(run)
         if not self.cursor.has_begun:
             state = dict(self.cursor.state)

@@ -24,7 +24,7 @@ from rsctl.results.tracking.event_file import (
     text_record,
     version_record,
 )
-from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun
+from rsctl.runs.tracker import DataGone, MetricPoint, Result, State, TrackedRun
 
 _SEGMENT_BYTES = 1 << 20
 _BUCKET_SECONDS = 15.0
@@ -73,6 +73,9 @@ class TensorBoardFolder(_EventFiles):
         super().begin(state)
 
     def _add(self, data: bytes, state: State) -> int:
+        size = state.get("size", 0)
+        if size and not (self._file.exists() and self._file.stat().st_size >= size):
+            raise DataGone(f"{self._file} was removed or cut")
         return append(self._file, data, state)
 
 

@@ -21,6 +21,8 @@ from rsctl.targets.managed.status_poller import stamped
 
 _MOST_LINES = 40
 _WORKER, _CHIEF = "worker", "worker-0"
+_UNKNOWN_SENDER = ("signal", "killed")
+"""Causes of replicas that a signal has ended."""
 _CONTINUED = "the workers continued without it"
 _REASONS = {
     JobState.FAILED: "the job had failed",
@@ -55,11 +57,14 @@ def record_final_states(
         first = _last_failure(status, progress)
         if failures:
             first = first_failure(failures, folder, replica_on=partial(replica_on, pools=pools))
+        lost = next((each for each in status.findings if each.code == NODE_FAILED), None)
+        if first is not None and lost is not None:  # then the cluster has sent the signal
+            causes = [lost if each.code in _UNKNOWN_SENDER else each for each in first.causes]
+            first = msgspec.structs.replace(first, causes=causes)
         _end_replicas(status, pools, failures, first, recorder)
         _record_cause(status, first, recorder)
         if first is not None and not progress.restarted_too_often:
-            is_lost = any(finding.code == NODE_FAILED for finding in status.findings)
-            reason = status.reason if is_lost and is_preemption(first) else first.reason
+            reason = status.reason if lost and is_preemption(first) else first.reason
     exit_code = int(status.state.exit_code)
     recorder.state(status.state, exit_code=exit_code, reason=reason, time=status.time)
 

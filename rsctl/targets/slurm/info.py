@@ -34,6 +34,8 @@ INFO = TargetInfo(
     },
     honoured=frozenset({"chief", "roles", "profile"}),
     bench_options={"requeue": "no", "auto_resume": False},
+    node_access="`srun --jobid=JOB --overlap --nodelist=NODE --pty bash`, with the job and the "
+    "node that `rsctl status` shows",
     excludes_nodes="exclude",
     platform="linux/amd64",
     node_platform="slurm",

@@ -9,6 +9,7 @@ from typing import Any, Optional
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, JobState, warning
+from rsctl.runs.records import NODE_FAILED
 from rsctl.runs.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import NOT_FOUND, Fact, JobDescription, JobStatus, Measured
@@ -74,7 +75,10 @@ class SlurmJob:
             reason = own[0] if own else f"{status.reason} before its batch script began{last}"
             return replace(status, reason=reason)
         if record.state == "CANCELLED" and record.nodes and record.exit_code == "0:0":
-            return replace(status, reason=f"{_UNPREPARED.format(record.nodes)}{last}")
+            reason = f"{_UNPREPARED.format(record.nodes)}{last}"
+            remedy = "`sinfo --list-reasons` shows drained nodes; submit it again"
+            lost = warning(NODE_FAILED, reason, remedy)  # with this code a bench repeats the run
+            return replace(status, reason=reason, findings=[*status.findings, lost])
         # Accounting has no comment. It knows a job for so long that its folder may be removed.
         if record.state != "COMPLETED" or not record.comment:
             return status

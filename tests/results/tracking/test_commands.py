@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from rsctl.cli.app import run as run_command
+from rsctl.cli.tracking import wait_for_trackers
 from rsctl.findings import ExitCode
 from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking.background import resume, start
@@ -150,6 +151,16 @@ def test_a_tracker_that_has_just_failed_is_left_alone(tmp_path: Path) -> None:
     assert known is not None
     assert CursorFile("job-a", 0).read().problem
     assert not resume(known)
+
+
+def test_the_end_of_a_run_does_not_wait_for_a_sender_that_was_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = TrackedJob(PlannedTracker(kind="tensorboard", location=str(tmp_path / "tb")))
+    job.log([1.0, 2.0])
+    job.end()
+    wait_for_trackers(Store().find("job-a"))
+    assert (losses(tmp_path / "tb" / "job-a"), capsys.readouterr().err) == ([1.0, 2.0], "")
 
 
 def test_a_sender_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:

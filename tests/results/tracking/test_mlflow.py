@@ -8,6 +8,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 from rsctl.findings import JobState
 from rsctl.job.tracking import PlannedTracker
+from rsctl.results.tracking.background import CLIENT_SETTINGS
 from rsctl.results.tracking.cursor import Cursor, CursorFile
 from tests.kit.polling import wait_until
 from tests.kit.preloaded import Preloaded
@@ -93,10 +95,12 @@ def read(server: str, clients: Preloaded) -> Read:
 def send(clients: Preloaded) -> Send:
     """Send what there is of a run, as `rsctl track` does; how far it came."""
 
-    def call(run: str, seconds: int = 100, *, by_a_fresh_interpreter: bool = False) -> Cursor:
-        environ = os.environ | QUIET
+    def call(
+        run: str, seconds: int = 100, retries: int = 0, *, by_a_fresh_interpreter: bool = False
+    ) -> Cursor:
+        environ = os.environ | CLIENT_SETTINGS
         environ |= {
-            "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+            "MLFLOW_HTTP_REQUEST_MAX_RETRIES": f"{retries}",
             "MLFLOW_HTTP_REQUEST_TIMEOUT": f"{seconds}",
         }
         return send_by(None if by_a_fresh_interpreter else clients, run, environ)
@@ -173,14 +177,14 @@ def test_a_server_that_is_down_or_silent_gets_it_later(server: str, read: Read, 
     assert run["status"] == "FINISHED"
 
 
-def test_a_server_that_asks_for_credentials(send: Send) -> None:
-    """The answer is from mlflow/server/auth of MLflow 3.17.2, `make_basic_auth_response`."""
-    answer = "You are not authenticated. Please see https://www.mlflow.org/docs/latest/auth/"
+@contextmanager
+def refusing(status: int, header: str, value: str, answer: str = "") -> Iterator[str]:
+    """A server with one answer."""
 
     class Refusing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", 'Basic realm="mlflow"')
+            self.send_response(status)
+            self.send_header(header, value)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer.encode())
@@ -191,11 +195,25 @@ def test_a_server_that_asks_for_credentials(send: Send) -> None:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_server_that_asks_for_a_pause_of_an_hour_is_tried_again_by_rsctl(send: Send) -> None:
+    """Its client would sleep for that hour, and everything else of the run would wait."""
+    with refusing(429, "Retry-After", "3600") as address:
+        job = TrackedJob(PlannedTracker(kind="mlflow", location=address), "job-m4")
+        job.end()
+        assert "429" in (send(job.run, retries=1).problem or "")
+
+
+def test_a_server_that_asks_for_credentials(send: Send) -> None:
+    """The answer is from mlflow/server/auth of MLflow 3.17.2, `make_basic_auth_response`."""
+    answer = "You are not authenticated. Please see https://www.mlflow.org/docs/latest/auth/"
+    with refusing(401, "WWW-Authenticate", 'Basic realm="mlflow"', answer) as address:
         job = TrackedJob(PlannedTracker(kind="mlflow", location=address), "job-m3")
         job.end()
         problem = send(job.run).problem or ""
-        server.shutdown()
     assert "401" in problem
     assert problem.endswith(
         " (set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD)"

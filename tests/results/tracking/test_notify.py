@@ -19,6 +19,8 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl import api
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import Finding, JobState
 from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking import apprise_urls
@@ -26,6 +28,7 @@ from rsctl.results.tracking.background import missing_lines, new_problems
 from rsctl.results.tracking.bench_notifications import bench_messages, send_regressed
 from rsctl.results.tracking.messages import Message, run_message
 from rsctl.results.tracking.notifications import NotificationSender
+from rsctl.results.tracking.process import send_bench
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
@@ -83,8 +86,9 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
 class NotifiedJob(TrackedJob):
     """A run with one receiver of messages."""
 
-    def __init__(self, *events: str) -> None:
-        super().__init__(PlannedTracker(kind="notify", location="${HOOK}", events=list(events)))
+    def __init__(self, *events: str, run: str = "job-a") -> None:
+        tracker = PlannedTracker(kind="notify", location="${HOOK}", events=list(events))
+        super().__init__(tracker, run)
 
     def sender(self) -> NotificationSender:
         return NotificationSender(self.store, self.run, 0, self.tracker)
@@ -404,6 +408,34 @@ def test_a_bench_sends_one_message(hook: Hook, tmp_path: Path) -> None:
     assert _rsctl(tmp_path, "bench", "run", "job.yaml", "-r", "2")[0] == 1
     wait_until(lambda: hook.messages[1:])
     assert [each["title"] for each in hook.messages] == ["job bench failed"] * 2
+
+
+def test_messages_about_a_bench_do_not_wait_for_the_end_of_a_run(hook: Hook) -> None:
+    jobs = [NotifiedJob("stalled", run=f"job-{name}") for name in "ab"]
+    benches = Benches(jobs[0].store)
+    spec = {"notify": [{"url": "${HOOK}"}]}
+    bench = BenchRecord(
+        bench="b-bench", name="b", target="process", definition="d", created=now(), cells=[{}],
+        state=JobState.RUNNING, spec=spec,
+    )  # fmt: skip
+    benches.claim(bench)
+    for number, job in enumerate(jobs):
+        benches.begin(bench.bench, Trial(cell=0, repetition=number, run=job.run))
+    BenchFolder(bench.bench).path.mkdir(parents=True)
+    locks = [BenchFolder(bench.bench).lock(), *(RunFolder(job.run).lock() for job in jobs)]
+    sending = Thread(target=send_bench, args=(bench.bench,))
+    sending.start()
+    jobs[1].stall("the job has made no progress for 600 s")
+    wait_until(lambda: hook.messages)
+    benches.enter(bench.bench, JobState.FAILED, now())
+    wait_until(lambda: hook.messages[1:])
+    assert [each["title"] for each in hook.messages] == ["job stalled", "b bench failed"]
+    for job in jobs:
+        job.end()
+    sending.join(DEADLINE_SECONDS)
+    assert not sending.is_alive()
+    for lock in locks:
+        os.close(lock)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,25 @@ def test_what_a_killed_process_has_half_written_is_written_again(
     job.end()
     job.send()
     assert scalars(read(folder), "loss") == [(0, 1.0), (1, 2.0), (2, 3.0)]
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_files_that_were_removed_or_lost_their_end_are_written_again(
+    job: TrackedJob, folder: Path, is_all: bool
+) -> None:
+    """By a user who cleans up while the run is in progress, or by a power failure."""
+    job.log([1.0], step=3)
+    job.send()
+    if is_all:
+        shutil.rmtree(folder.parent)
+    else:
+        (file,) = folder.iterdir()
+        file.write_bytes(file.read_bytes()[:-5])
+    job.log([2.0])
+    assert scalars(read(job.send() and folder), "loss") == [(3, 1.0), (0, 2.0)]
+    job.end()
+    assert job.send().cursor.is_complete
+    assert text(read(folder), "rsctl/parameters")
 
 
 def _killed(*_: object) -> None:

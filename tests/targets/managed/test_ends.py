@@ -59,6 +59,7 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
     ("code", "printed", "reason"),
     [
         ('143, "signal": "SIGTERM"', "step 3", "it was preempted"),
+        ('137, "signal": "SIGKILL"', "step 3", "it was preempted"),
         ("1", "RuntimeError: Connection closed by peer [10.0.0.2]:4711", "it was preempted"),
         ("1", "ValueError: bad data", "worker-1 failed with exit code 1"),
         ('137, "signal": "SIGKILL", "oom_kills": 0', "step 3", "it was preempted"),
@@ -84,6 +85,10 @@ def test_a_job_that_the_cluster_ends_has_the_clusters_reason(
     ended = error("node-failed", "the cluster ended the job: PREEMPTED", "submit it again")
     cloud.end(JobState.FAILED, reason="it was preempted", findings=[ended])
     assert reported(followed(target, run))[-1] == f"job failed ({reason})"
+    failure = stored(run).first_failure
+    assert failure is not None
+    assert "the sender is unknown" not in f"{failure.causes}"
+    assert (ended in failure.causes) == ("signal" in code and reason == "it was preempted")
 
 
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])

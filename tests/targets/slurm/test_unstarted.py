@@ -102,9 +102,12 @@ def test_why_a_job_has_not_begun(
 def test_a_job_whose_node_has_failed_its_prolog(
     status: Status, code: str, nodes: str, reason: str | None
 ) -> None:
-    """Slurm 24.11 cancels such a job, if it may not be requeued, and says nothing of the node."""
+    """Slurm 24.11 cancels such a job, if it may not be requeued, and says nothing of the node. A
+    bench repeats runs with this finding.
+    """
     found = status("CANCELLED", code, None, nodes=nodes)
     assert (found.state, found.reason) == ("cancelled", reason)
+    assert [each.code for each in found.findings] == (["node-failed"] if reason else [])
 
 
 def test_a_folder_that_is_not_seen_yet(status: Status, tmp_path: Path) -> None:
