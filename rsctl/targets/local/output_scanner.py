@@ -8,14 +8,11 @@ from rsctl.findings import Finding
 from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.reports import NodeReport, StallReports
-from rsctl.runs.step_times import reported_steps
 from rsctl.runs.stragglers import StragglerMonitor
 from rsctl.runs.stream.events import Failure, LogEvent
 from rsctl.runs.stream.metrics import MetricReader, MetricSpec
-from rsctl.runs.stream.profiles import reported_profile
 from rsctl.runs.stream.rank_marks import take_mark, without_marks
 from rsctl.runs.stream.redraws import measured
-from rsctl.runs.versions import reported_versions
 from rsctl.runs.watch_rules import Trip, WatchRules, WatchSpec
 
 
@@ -69,12 +66,7 @@ class OutputScanner:
                 self._recorder.finding(finding, replica)
             if report := self._stalls.read(event):
                 self.node_reports.append(report)
-            if versions := reported_versions(event):
-                self._recorder.versions(replica, versions)
-            if steps := reported_steps(event):
-                self._recorder.steps(steps)
-            if profile := reported_profile(event):
-                self._recorder.profile(profile)
+            self._recorder.reports(event)
         for metrics in self._reader.read_all(events):
             self._recorder.metrics(metrics)
             self.trips += self._rules.read(metrics)

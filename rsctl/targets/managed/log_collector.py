@@ -11,14 +11,11 @@ from rsctl.findings import Finding, JobState
 from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.runs.stream.metrics import MetricReader
-from rsctl.runs.stream.profiles import reported_profile
 from rsctl.runs.stream.rank_marks import take_mark
 from rsctl.runs.stream.redraws import lines_apart, logged, measured
-from rsctl.runs.versions import reported_versions
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.log_mirror import LogMirror
@@ -127,12 +124,7 @@ class LogCollector:
         if finding := runtime_finding(event, len(self._progress.reported)):
             self._report(finding, line.replica)
         self._stalls.read(event)
-        if versions := reported_versions(event):
-            self._recorder.versions(line.replica, versions)
-        if steps := reported_steps(event):
-            self._recorder.steps(steps)
-        if profile := reported_profile(event):
-            self._recorder.profile(profile)
+        self._recorder.reports(event)
         self._note(self._job.notice(event), line.replica)
         return event
 
