@@ -132,7 +132,7 @@ def plan(
     source, _ = source_of(job)
     notes: list[Finding] = []
     if rehearse:
-        source, notes = _rehearsed(source, target_of(source, target).info.name)
+        source, notes = rehearsed(source, target_of(source, target).info.name)
     planned = _submission(source, target, run_id).plan
     planned = replace(planned, findings=[*planned.findings, *notes])
     if isinstance(source, Job) or not _has_cells(source):
@@ -142,7 +142,7 @@ def plan(
     return replace(planned, findings=[*source.findings, *notes])
 
 
-def _rehearsed(source: Document | Job, target: str) -> tuple[Document | Job, list[Finding]]:
+def rehearsed(source: Document | Job, target: str) -> tuple[Document | Job, list[Finding]]:
     """The job with the values that its rehearsal uses, and a note on them. Raises RsctlError."""
     from rsctl.targets.managed.rehearsal.job import complete_job
 
@@ -280,7 +280,7 @@ def _add_cells(source: Document, target: Target, rehearse: bool = False) -> None
     """The additional findings of planning the cells of a matrix."""
     for _, cell in cells_of(source):
         if rehearse and cell.job:
-            cell.job = _rehearsed(cell.job, target.info.name)[0]  # type: ignore[assignment]
+            cell.job = rehearsed(cell.job, target.info.name)[0]  # type: ignore[assignment]
         _add_findings(cell, target)
         source.findings += [f for f in cell.findings if f not in source.findings]
 
