@@ -191,7 +191,8 @@ def sdk_code(
     With `is_script`, the script of a target whose jobs are scripts. Raises RsctlError, also for a
     target that has no SDK, or no script.
     """
-    submission = make_submission(job, target, run_id, fresh=True)
+    source, _ = source_of(job)
+    submission = _submission(source, target, run_id or new_run_id(name_of(source)))
     require_no_matrix(submission.job)
     info = target_info(submission.plan.target)
     if reference := info.script_code if is_script else info.sdk_code:
@@ -212,22 +213,15 @@ def _only_first(submission: Submission) -> str:
     return f"# For {submission.placement} only. `rsctl submit` continues with: {others}\n"
 
 
-def make_submission(
-    job: AnyJob, target: str | None = None, run_id: str | None = None, *, fresh: bool = False
-) -> Submission:
-    """The submission; without a run id, with a new one or a placeholder."""
-    source, _ = source_of(job)
-    return _submission(source, target, run_id, fresh=fresh)
+def make_submission(job: AnyJob, target: str | None = None) -> Submission:
+    """The submission, with a placeholder for the run ID."""
+    return _submission(source_of(job)[0], target, None)
 
 
-def _submission(
-    source: Document | Job, target: str | None, run_id: str | None, *, fresh: bool = False
-) -> Submission:
+def _submission(source: Document | Job, target: str | None, run_id: str | None) -> Submission:
     if run_id is not None:
         require_run_id(run_id)
-    name = name_of(source)
-    run = run_id or (new_run_id(name) if fresh else placeholder(name))
-    return make_plan(source, target_of(source, target), run)
+    return make_plan(source, target_of(source, target), run_id or placeholder(name_of(source)))
 
 
 def source_of(job: AnyJob) -> tuple[Document | Job, tuple[str, ...]]:
