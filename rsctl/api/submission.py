@@ -228,8 +228,7 @@ class PreparedRun:
 
     def _has_begun(self, known: RunRecord) -> bool:
         """Whether there is a job in the cloud, or a supervisor on this machine."""
-        is_located = known.url != f"{self.plan.target}://{self.run_id}"
-        return is_located or RunFolder(self.run_id).supervisor() not in (None, os.getpid())
+        return known.is_located or RunFolder(self.run_id).supervisor() not in (None, os.getpid())
 
 
 def prepare(
