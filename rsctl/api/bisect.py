@@ -17,7 +17,7 @@ from rsctl.api.bisect_commits import CannotMeasure, CommitBenches, only_cells
 from rsctl.api.gate_candidate import REPEAT, MaxRegression, RunBench, just_run, open_candidate
 from rsctl.api.job_file import Settings, setting_texts
 from rsctl.atomic_file import write_file
-from rsctl.bench.bisect import Mark, remaining
+from rsctl.bench.bisect import Mark, Remaining, remaining
 from rsctl.bench.checks import MetricCheck
 from rsctl.bench.commits import KnownCommit, commits_between
 from rsctl.bench.fingerprint import Cell
@@ -35,6 +35,7 @@ from rsctl.runs.home import home
 
 _MORE = 2  # the factor by which a commit is run more often while it is undecided
 _MOST_ROUNDS = 3
+_MARKS = {Verdict.PASS: Mark.GOOD, Verdict.REGRESSED: Mark.BAD}
 
 OnProbe = Callable[["Probe", int], object]
 """Gets each commit that was tested, and about how many tests remain."""
@@ -48,7 +49,7 @@ class Probe(msgspec.Struct, kw_only=True):
 
     commit: str
     subject: str
-    mark: Optional[Mark] = None
+    mark: Mark
     bench: str = ""
     effect: Optional[float] = None
     reason: str = ""
@@ -125,22 +126,17 @@ class PreparedBisect:
         check, cells = _narrowed(good, bad, self.floors, self.commits)
         good = only_cells(good, cells)
         state = self._read_state()
-        probes: dict[int, Probe] = {}
-        marks = {
-            index: Mark.SKIPPED
+        probes = {
+            index: self._probe(index, Mark.SKIPPED, state.skipped[known.commit])
             for index, known in enumerate(self.commits)
             if known.commit in state.skipped
         }
-        for index in marks:
-            why = state.skipped[self.commits[index].commit]
-            probes[index] = self._probe(index, Mark.SKIPPED, why)
-        while (now := remaining(len(self.commits), marks)).next is not None:
-            probe = self._test(now.next, good, check, run, cells)
-            probes[now.next], marks[now.next] = probe, probe.mark or Mark.SKIPPED
+        while (now := self._remaining(probes)).next is not None:
+            probe = probes[now.next] = self._test(now.next, good, check, run, cells)
             if probe.mark is Mark.SKIPPED:
                 state.skipped[probe.commit] = probe.reason
                 write_file(self._state_path(), msgspec.json.encode(state))
-            on_probe(probe, remaining(len(self.commits), marks).tests)
+            on_probe(probe, self._remaining(probes).tests)
         suspects = [probes.get(i) or self._probe(i, Mark.BAD) for i in now.suspects]
         return Bisected(
             metric=check.metric,
@@ -153,6 +149,9 @@ class PreparedBisect:
             suspects=suspects,
             probes=[probes[index] for index in sorted(probes)],
         )
+
+    def _remaining(self, probes: dict[int, Probe]) -> Remaining:
+        return remaining(len(self.commits), {i: probe.mark for i, probe in probes.items()})
 
     def _test(
         self,
@@ -173,35 +172,20 @@ class PreparedBisect:
             gate = evaluate(good, results, half)
             about = check.metric, check.cell  # the worst part of a curve may be another one
             found = next((c for c in gate.checks if (c.metric, c.cell) == about), None)
-            verdict = found.verdict if found else Verdict.NO_DATA
-            if verdict in (Verdict.PASS, Verdict.REGRESSED):
-                mark = Mark.GOOD if verdict is Verdict.PASS else Mark.BAD
-                effect = found.effect if found else None
-                return self._probe(index, mark, bench=results.label, effect=effect)
-            if verdict is Verdict.NO_DATA:
-                why = (found.reason if found else None) or "it has no data"
+            if found is None or found.verdict is Verdict.NO_DATA:
+                why = (found and found.reason) or "it has no data"
                 return self._probe(index, Mark.SKIPPED, why)
+            if found.verdict in _MARKS:
+                probe = self._probe(index, _MARKS[found.verdict])
+                probe.bench, probe.effect = results.label, found.effect
+                return probe
             repeat *= _MORE
         why = f"{repeat // _MORE} runs cannot decide between good and bad"
         return self._probe(index, Mark.SKIPPED, why)
 
-    def _probe(
-        self,
-        index: int,
-        mark: Mark,
-        reason: str = "",
-        bench: str = "",
-        effect: Optional[float] = None,
-    ) -> Probe:
+    def _probe(self, index: int, mark: Mark, reason: str = "") -> Probe:
         known = self.commits[index]
-        return Probe(
-            commit=known.commit,
-            subject=known.subject,
-            mark=mark,
-            bench=bench,
-            effect=effect,
-            reason=reason,
-        )
+        return Probe(commit=known.commit, subject=known.subject, mark=mark, reason=reason)
 
     def _measure(
         self, index: int, repeat: int, run: RunBench, cells: Optional[list[Cell]]

@@ -91,7 +91,7 @@ def _measure(candidate: Candidate, repeat: int, run: RunBench) -> Results:
             raise CannotMeasure(problem.summary) from None
         raise
     broken = [code for cell in results.cells if cell.has_failed for code in cell.failures]
-    others = [code for code in broken if code not in [int(known) for known in _SKIPPED_CODES]]
+    others = [code for code in broken if code not in _SKIPPED_CODES]
     if others:
         why = "; ".join(reason for cell in results.cells for reason in cell.lost[:1])
         message = f"runs of {results.label} failed for a reason outside of the job: {why}"

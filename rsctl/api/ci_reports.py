@@ -130,10 +130,11 @@ def github_annotations(gate: Gate, file: str | None = None) -> list[str]:
 
 def append_github_summary(gate: Gate, path: str) -> None:
     """Append the gate as Markdown to the summary of a step of GitHub Actions. Raises OSError."""
-    from rsctl.bench.formats.github import MOST_SUMMARY_BYTES, step_summary
+    from rsctl.bench.formats.github import MOST_SUMMARY_BYTES
+    from rsctl.bench.formats.markdown import gate_within
 
     used = os.path.getsize(path) if os.path.exists(path) else 0
-    text = step_summary(gate, MOST_SUMMARY_BYTES - used - 1)
+    text = gate_within(gate, MOST_SUMMARY_BYTES - used - 1)
     with open(path, "a", encoding="utf-8") as out:
         out.write(text + "\n")
 

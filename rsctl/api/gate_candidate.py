@@ -14,7 +14,7 @@ from rsctl.api.bench_list import bench
 from rsctl.api.bench_run import PreparedBench, claim, prepare_bench
 from rsctl.api.gate_against import reopen_own
 from rsctl.api.job_file import JobFile, Settings, load, setting_texts
-from rsctl.bench.gate import Gate, require_goals
+from rsctl.bench.gate import Gate, require_goals, require_known
 from rsctl.bench.paired_results import without_side
 from rsctl.bench.prepare import plan_confirmation
 from rsctl.bench.records import CANDIDATE, SIDE, Benches, BenchRecord, Cell
@@ -22,9 +22,7 @@ from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.job.gate_checks import metric_of
 from rsctl.job.shell_words import path_word
-from rsctl.job.suggestions import close_match
 from rsctl.runs.store import Store
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
@@ -125,21 +123,13 @@ class Candidate:
             start_regressed(gate, self.record.spec)
         return gate
 
-    def require_known(self, floors: Mapping[str, Floor], baseline: Results) -> None:
-        """Raise RsctlError if neither the job file nor the baseline has a metric with that name."""
+    def require_metrics(self, floors: Mapping[str, Floor], baseline: Results) -> None:
+        """Raise RsctlError, before anything runs, if neither the job file nor the baseline has one
+        of these metrics, or its goal.
+        """
         declared = self.record.spec.get("metrics") or {}
         names = list(dict.fromkeys([*declared, *(series.name for series in baseline.series)]))
-        unknown = next((n for n in floors if n not in names and metric_of(n) not in names), None)
-        if unknown is None:
-            return
-        near = close_match(unknown, names)
-        remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(names) or 'none'}"
-        message = f"neither the job file nor the baseline has a metric {unknown!r}"
-        raise RsctlError(ExitCode.USAGE, error("gate", message, remedy))
-
-    def require_goals(self, floors: Mapping[str, Floor], baseline: Results) -> None:
-        """Raise RsctlError, before anything runs, if a metric has no goal on either side."""
-        declared = self.record.spec.get("metrics") or {}
+        require_known(floors, names, "the job file nor the baseline")
         series = [
             Series(name=name, goal=about.get("goal"))
             for name, about in declared.items()

@@ -152,8 +152,7 @@ def prepare_gate(
     folder = candidate.folder if rules.is_from_file else "."
     baseline = results_of(rules.baseline, folder=folder, on_outdated=on_outdated)
     require_measured(baseline)
-    candidate.require_known(rules.floors, baseline)
-    candidate.require_goals(rules.floors, baseline)
+    candidate.require_metrics(rules.floors, baseline)
     return PreparedGate(candidate, baseline, rules)
 
 

@@ -144,8 +144,7 @@ def prepare_gate_of(
     before = found.results
     if rules.only_limit:
         before = prepare_gate(candidate, rules, on_outdated=on_outdated).baseline
-    candidate.require_known(rules.floors, before)
-    candidate.require_goals(rules.floors, before)
+    candidate.require_metrics(rules.floors, before)
     limits = rules.only_limit
     return HistoryGate(candidate, before, rules, history, series, most, limits, known, only_own)
 

@@ -14,7 +14,7 @@ from rsctl.api.gate_packing import pair_and_pack
 from rsctl.bench.comparable import condition_changes, refuse_changes
 from rsctl.bench.decision import keep_decision
 from rsctl.bench.fingerprint import Cell
-from rsctl.bench.gate import Gate, require_goals
+from rsctl.bench.gate import Gate, require_goals, require_known
 from rsctl.bench.paired_forecast import forecast_pairs, format_paired_cost
 from rsctl.bench.paired_gate import confirm_pairs, evaluate_pairs
 from rsctl.bench.paired_plan import PairedPlan, plan_paired_confirmation
@@ -24,8 +24,6 @@ from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import GateRules
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.job.gate_checks import metric_of
-from rsctl.job.suggestions import close_match
 from rsctl.runs.store import Store
 
 _OTHER = "give both sides the same with --set; a change of what is measured has no baseline"
@@ -127,14 +125,7 @@ def _require_declared(plan: PairedPlan, floors: dict[str, Floor]) -> None:
     """Raise RsctlError for a metric that no job file can have, or that has no goal."""
     sides = [plan.fingerprint(side).metrics for side in (BASELINE, CANDIDATE)]
     names = list(dict.fromkeys(name for side in reversed(sides) for name in side))
-    unknown = next(
-        (n for n in floors if not {n, metric_of(n)} & {*names} and not n.startswith("run.")), None
-    )
-    if unknown is not None:
-        near = close_match(unknown, names)
-        remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(names) or 'none'}"
-        message = f"neither job file has a metric {unknown!r}"
-        raise RsctlError(ExitCode.USAGE, error("gate", message, remedy))
+    require_known((n for n in floors if not n.startswith("run.")), names, "job file")
     declared = [Series(name=n, goal=about.get("goal")) for s in sides for n, about in s.items()]
     require_goals(floors, Results(label="the job files", kind="bench", series=declared))
 

@@ -132,7 +132,7 @@ def plan(
     source, _ = source_of(job)
     notes: list[Finding] = []
     if rehearse:
-        source, notes = _rehearsed(source, target_of(source, target).info.name)
+        source, notes = rehearsed(source, target_of(source, target).info.name)
     planned = _submission(source, target, run_id).plan
     planned = replace(planned, findings=[*planned.findings, *notes])
     if isinstance(source, Job) or not _has_cells(source):
@@ -142,7 +142,7 @@ def plan(
     return replace(planned, findings=[*source.findings, *notes])
 
 
-def _rehearsed(source: Document | Job, target: str) -> tuple[Document | Job, list[Finding]]:
+def rehearsed(source: Document | Job, target: str) -> tuple[Document | Job, list[Finding]]:
     """The job with the values that its rehearsal uses, and a note on them. Raises RsctlError."""
     from rsctl.targets.managed.rehearsal.job import complete_job
 
@@ -191,7 +191,8 @@ def sdk_code(
     With `is_script`, the script of a target whose jobs are scripts. Raises RsctlError, also for a
     target that has no SDK, or no script.
     """
-    submission = make_submission(job, target, run_id, fresh=True)
+    source, _ = source_of(job)
+    submission = _submission(source, target, run_id or new_run_id(name_of(source)))
     require_no_matrix(submission.job)
     info = target_info(submission.plan.target)
     if reference := info.script_code if is_script else info.sdk_code:
@@ -212,22 +213,15 @@ def _only_first(submission: Submission) -> str:
     return f"# For {submission.placement} only. `rsctl submit` continues with: {others}\n"
 
 
-def make_submission(
-    job: AnyJob, target: str | None = None, run_id: str | None = None, *, fresh: bool = False
-) -> Submission:
-    """The submission; without a run id, with a new one or a placeholder."""
-    source, _ = source_of(job)
-    return _submission(source, target, run_id, fresh=fresh)
+def make_submission(job: AnyJob, target: str | None = None) -> Submission:
+    """The submission, with a placeholder for the run ID."""
+    return _submission(source_of(job)[0], target, None)
 
 
-def _submission(
-    source: Document | Job, target: str | None, run_id: str | None, *, fresh: bool = False
-) -> Submission:
+def _submission(source: Document | Job, target: str | None, run_id: str | None) -> Submission:
     if run_id is not None:
         require_run_id(run_id)
-    name = name_of(source)
-    run = run_id or (new_run_id(name) if fresh else placeholder(name))
-    return make_plan(source, target_of(source, target), run)
+    return make_plan(source, target_of(source, target), run_id or placeholder(name_of(source)))
 
 
 def source_of(job: AnyJob) -> tuple[Document | Job, tuple[str, ...]]:
@@ -280,7 +274,7 @@ def _add_cells(source: Document, target: Target, rehearse: bool = False) -> None
     """The additional findings of planning the cells of a matrix."""
     for _, cell in cells_of(source):
         if rehearse and cell.job:
-            cell.job = _rehearsed(cell.job, target.info.name)[0]  # type: ignore[assignment]
+            cell.job = rehearsed(cell.job, target.info.name)[0]  # type: ignore[assignment]
         _add_findings(cell, target)
         source.findings += [f for f in cell.findings if f not in source.findings]
 

@@ -8,10 +8,17 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import msgspec
-from msgspec.structs import replace
 
 from rsctl.api.arguments import check_text
-from rsctl.api.job_file import AnyJob, JobFile, load, message_findings, source_of, target_of
+from rsctl.api.job_file import (
+    AnyJob,
+    JobFile,
+    load,
+    message_findings,
+    rehearsed,
+    source_of,
+    target_of,
+)
 from rsctl.api.reconcile import OnOutdated, ignore, is_elsewhere, reconcile_all, reconcile_run
 from rsctl.api.resuming import require_free_checkpoints, require_same_cluster, resumed
 from rsctl.api.run_handle import Run
@@ -222,8 +229,7 @@ class PreparedRun:
 
     def _has_begun(self, known: RunRecord) -> bool:
         """Whether there is a job in the cloud, or a supervisor on this machine."""
-        is_located = known.url != f"{self.plan.target}://{self.run_id}"
-        return is_located or RunFolder(self.run_id).supervisor() not in (None, os.getpid())
+        return known.is_located or RunFolder(self.run_id).supervisor() not in (None, os.getpid())
 
 
 def prepare(
@@ -249,7 +255,7 @@ def prepare(
     if resume is not None:
         file = job if isinstance(job, (Job, JobFile)) else load(job, strict=False)
         source, settings = source_of(resumed(file, resume, chosen.info, rehearse is not None))
-    source, defaults = _completed(source, rehearsal)
+    source, defaults = rehearsed(source, chosen.info.name) if rehearsal else (source, [])
     submission = make_plan(source, chosen, run_id or new_run_id(name_of(source)))
     _refuse_matrix(source, submission)
     if resume is not None:
@@ -298,19 +304,6 @@ def submit(
     """
     prepared = prepare(job, target, run_id=run_id, rehearse=rehearse, resume=resume)
     return prepared.submit(on_progress, on_outdated)
-
-
-def _completed(
-    source: Document | Job, rehearsal: RehearsedTarget | None
-) -> tuple[Document | Job, list[Finding]]:
-    """A job with the additions of a rehearsal, and notes on them."""
-    job = source if isinstance(source, Job) else source.job
-    if rehearsal is None or job is None:
-        return source, []
-    completed, findings = rehearsal.complete(job)
-    if isinstance(source, Job):
-        return completed, findings
-    return replace(source, job=completed), findings
 
 
 def _refuse_matrix(source: Document | Job, submission: Submission) -> None:

@@ -7,7 +7,7 @@ suspected. The rule is in `verdict`; what can be compared at all is in `checks`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Optional
 
@@ -37,6 +37,7 @@ from rsctl.bench.verdict import (
 )
 from rsctl.findings import ExitCode, RsctlError, error, first_of
 from rsctl.job.gate_checks import metric_of
+from rsctl.job.suggestions import close_match
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _HEADLINES = {
@@ -150,6 +151,16 @@ class Gate(msgspec.Struct, kw_only=True):
         if self.rehearsed:
             text += "; a rehearsal on this machine, which does not measure the cloud"
         return sanitize_text(text)
+
+
+def require_known(floors: Iterable[str], names: list[str], holders: str) -> None:
+    """Raises RsctlError for a metric that is not among the names of those that `holders` have."""
+    for unknown in floors:
+        if not {unknown, metric_of(unknown)} & {*names}:
+            near = close_match(unknown, names)
+            remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(names) or 'none'}"
+            message = f"neither {holders} has a metric {unknown!r}"
+            raise RsctlError(ExitCode.USAGE, error("gate", message, remedy))
 
 
 def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:

@@ -156,7 +156,9 @@ def prepare(
     code_of = cache(_code_of)  # the cells share their source
     for values, one in cells_of(document):
         if rehearsal and one.job:
-            completed, defaults = rehearsal.complete(one.job)
+            from rsctl.targets.managed.rehearsal.job import complete_job
+
+            completed, defaults = complete_job(one.job, chosen.info.name)
             one = msgspec.structs.replace(one, job=completed)
             findings += [finding for finding in defaults if finding not in findings]
         if one.job:

@@ -41,4 +41,4 @@ def _may_be_unsent(store: Store, run: str) -> bool:
     if record is None:
         return True
     is_in_cloud = target_info(record.target).is_managed and not record.state.is_final
-    return is_in_cloud and record.url == f"{record.target}://{run}"
+    return is_in_cloud and not record.is_located

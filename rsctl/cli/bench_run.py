@@ -77,8 +77,7 @@ def command(
     if detach and job == "-":
         context.fail("--detach needs a job file: the background process reads it again")
     _require_written_here(context, reports, detach)
-    interrupts = Interrupts()
-    context.with_resource(interrupts.listening())
+    interrupts = context.with_resource(Interrupts().listening())
     with _errors_as_events(output), errors_in_junit(reports, job, [{}]):
         settings = options.with_pack(settings, pack)
         file = load(job, set=settings, strict=False)

@@ -104,8 +104,7 @@ def command(
     no loss; 130 if the drill was interrupted.
     """
     options.require_rehearsal(context, rehearse, rehearse_with, behaviour)
-    interrupts = Interrupts()
-    context.with_resource(interrupts.listening())
+    context.with_resource(Interrupts().listening())
     file = load(job, set=settings, strict=False)
     drill = prepare_drill(
         file,

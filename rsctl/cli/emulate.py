@@ -115,8 +115,7 @@ def command(
         behaviour=settings,
         faults=to_come,
     )
-    interrupts = Interrupts()
-    with interrupts.listening(), emulating as emulated:
+    with Interrupts().listening() as interrupts, emulating as emulated:
         interrupts.hold()
         _show(emulated, output)
         while not interrupts.count:

@@ -14,12 +14,12 @@ from rsctl.cli.output import can_redraw, is_quiet
 from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.findings import RsctlError
 from rsctl.job.shell_words import path_word
+from rsctl.runs.stream.formatting import format_bytes
 
 if TYPE_CHECKING:
     from rsctl.api import Fetched, FetchProgress, ResultKind, Run
 
 _CLEAR = "\r\x1b[2K"
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def fetch_and_show(
@@ -83,16 +83,6 @@ class _ProgressLine:
         if self._first is not None:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
-
-
-def format_bytes(count: int) -> str:
-    """A size such as `12.3 MB`."""
-    value = float(count)
-    for unit in _UNITS:
-        if value < 1000 or unit == _UNITS[-1]:
-            break
-        value /= 1000
-    return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
 
 
 def _summary(fetched: Fetched) -> str:

@@ -64,7 +64,6 @@ def follow(
         if cancel_on_interrupt:
             cancel.ask()
             cancel.wait()
-        if cancel_on_interrupt:
             print_message(_how_it_ends(run.id))
         else:
             show_findings(ResultUnknown(run.reload()).findings)
@@ -84,7 +83,7 @@ def _finish(run: Run, view: View, batches: EventBatches) -> int:
     return result.exit_code
 
 
-def _detach(run: Run, view: View, batches: EventBatches, is_cancelled: bool = False) -> int:
+def _detach(run: Run, view: View, batches: EventBatches, is_cancelled: bool) -> int:
     """Stop watching a run that is running, being cancelled, or has just ended."""
     if run.reload().state.is_final:
         return _finish(run, view, batches)

@@ -48,10 +48,9 @@ class BenchRunner:
 
     def __call__(self, prepared: PreparedBench, bench: Bench) -> None:
         """Run the bench. The gate judges failures; an interruption raises RsctlError."""
-        interrupts = Interrupts()
-        with interrupts.listening():
+        with Interrupts().listening() as interrupts:
             code = drive(prepared, bench, _View(), self._options, interrupts)
-        if code in [int(end) for end in _ENDS]:
+        if code in _ENDS:
             write_unfinished(self._reports, bench.id)
             finding = note(
                 "interrupted", f"{bench.id} is not complete: run the same command again to continue"

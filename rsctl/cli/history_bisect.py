@@ -118,5 +118,5 @@ def _print(found: Bisected) -> None:
 
 def _row(probe: Probe) -> tuple[str, str, str, str, str]:
     effect = "" if probe.effect is None else format_change(probe.effect)
-    verdict = probe.mark.value if probe.mark else ""
-    return short_commit(probe.commit), verdict, effect, probe.reason[:80], probe.subject[:60]
+    commit, verdict = short_commit(probe.commit), probe.mark.value
+    return commit, verdict, effect, probe.reason[:80], probe.subject[:60]

@@ -56,9 +56,9 @@ class Interrupts:
         self._main = threading.get_ident()
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Handle the signals in this context. Except for SIGINT and SIGTERM, signals that are
-        ignored stay ignored, such as SIGHUP under nohup.
+    def listening(self) -> Iterator[Interrupts]:
+        """Handle the signals in this context, whose value is this object. Except for SIGINT and
+        SIGTERM, signals that are ignored stay ignored, such as SIGHUP under nohup.
         """
         ignored = {n for n in _IF_NOT_IGNORED if signal.getsignal(n) is signal.SIG_IGN}
         numbers = [n for n in SIGNALS if n not in ignored]
@@ -75,7 +75,7 @@ class Interrupts:
         before = {number: signal.signal(number, _DO_NOTHING) for number in numbers}
         before[signal.SIGURG] = signal.signal(signal.SIGURG, self._on_counted)
         try:
-            yield
+            yield self
         finally:
             raise_at = self._raise_at
             self.hold()  # or a signal could leave some of rsctl's handlers, with closed pipes

@@ -117,12 +117,13 @@ def command(
     if follow and output == "text" and not everyone:
         chosen = _followed(handle, chosen)
     replicas = handle.chosen_replicas(chosen)
-    if failed and handle.record.first_failure is None:
+    is_without_failure = failed and handle.record.first_failure is None
+    if is_without_failure:
         print_message(f"no replica of {handle.id} has failed")
     write = _writer(output, replicas or handle.replicas)
     show_obstacle = _obstacles_since(now())
     batches = handle.log_batches(chosen, tail=tail, follow=follow, on_finding=show_obstacle)
-    has_lines = tail == 0 or (failed and handle.record.first_failure is None)
+    has_lines = tail == 0 or is_without_failure
     for batch in batches:
         write(batch)
         has_lines = has_lines or any(output == "json" or is_shown(line) for line in batch)

@@ -35,13 +35,8 @@ def _complete_targets(incomplete: str) -> list[str]:
 
 def _complete_runs(incomplete: str) -> list[str]:
     from rsctl.api import known_runs
-    from rsctl.findings import RsctlError
 
-    try:
-        names = known_runs(limit=0)
-    except RsctlError:
-        return []
-    return _beginning(incomplete, ["@last", *names])[:_MOST_NAMES]
+    return _complete_ids(incomplete, lambda: known_runs(limit=0))
 
 
 def complete_replicas(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -64,13 +59,17 @@ def _complete_keys(incomplete: str) -> list[str]:
 
 def _complete_benches(incomplete: str) -> list[str]:
     from rsctl.api import benches
+
+    return _complete_ids(incomplete, lambda: [bench.id for bench in benches()])
+
+
+def _complete_ids(incomplete: str, ids: Callable[[], list[str]]) -> list[str]:
     from rsctl.findings import RsctlError
 
     try:
-        names = [bench.id for bench in benches()]
+        return _beginning(incomplete, ["@last", *ids()])[:_MOST_NAMES]
     except RsctlError:
         return []
-    return _beginning(incomplete, ["@last", *names])[:_MOST_NAMES]
 
 
 def report_option(kinds: Iterable[str]) -> Any:

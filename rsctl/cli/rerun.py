@@ -44,8 +44,7 @@ def command(
     """
     if get is not None and (detach or dry_run):
         context.fail("--get downloads results when the run ends: omit --detach and --dry-run")
-    interrupts = Interrupts()
-    context.with_resource(interrupts.listening())
+    interrupts = context.with_resource(Interrupts().listening())
     with no_job_errors(output), silence_told(run):
         prepared = prepare_rerun(run, on_outdated=show_outdated)
     if dry_run:

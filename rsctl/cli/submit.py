@@ -142,8 +142,7 @@ def command(
             _print_job(path, text, [*settings, *([f"target={target}"] if target else [])], rehearse)
         return int(ExitCode.SUCCEEDED)
 
-    interrupts = Interrupts()
-    context.with_resource(interrupts.listening())
+    interrupts = context.with_resource(Interrupts().listening())
     with no_job_errors(output):
         rehearsal = options.chosen_rehearsal(rehearse, rehearse_with, behaviour)
         file = load(path, set=settings, text=text, strict=False)

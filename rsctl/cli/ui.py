@@ -49,8 +49,7 @@ def command(
     browsers on this machine that have opened the printed address can read it. /metrics is for
     Prometheus. The command serves until Ctrl-C and then exits with 0; runs continue.
     """
-    interrupts = Interrupts()
-    with interrupts.listening(), serve(port, token_file) as served:
+    with Interrupts().listening() as interrupts, serve(port, token_file) as served:
         interrupts.hold()
         typer.echo(served.url)
         sys.stdout.flush()

@@ -47,8 +47,7 @@ def command(
     """
     with errors_as_events(output):
         handle = find_run(run)
-    interrupts = Interrupts()
-    context.with_resource(interrupts.listening())
+    interrupts = context.with_resource(Interrupts().listening())
     created = handle.record.created
     view = make_view(output, handle.id, handle.replicas, handle.work, created)
     context.call_on_close(view.close)

@@ -11,7 +11,6 @@ https://github.com/meta-pytorch/torchx/blob/main/torchx/components/dist.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from rsctl.job.launcher_options import (
@@ -104,7 +103,7 @@ def fabric(arguments: list[str]) -> Launched:
 
     It starts ranks by torchrun, and tells Fabric of its options by variables.
     """
-    options = Options("fabric run", _options_first(arguments, _FABRIC), _FABRIC)
+    options = Options("fabric run", _options_first(arguments), _FABRIC)
     nodes, devices = options.number("num_nodes") or 1, options.text("devices") or "1"
     given = {name: options.text(name) for name in _FABRIC_ENV}
     given |= {"devices": devices, "num_nodes": str(nodes)}
@@ -136,8 +135,8 @@ def colossalai(arguments: list[str]) -> Launched:
     return Launched(kind, options.program(), nodes, ranks, {}, {}, tuple(remarks))
 
 
-def _options_first(arguments: list[str], spec: Mapping[str, int]) -> list[str]:
-    """The same with all options of a launcher before its script, up to `--`."""
+def _options_first(arguments: list[str]) -> list[str]:
+    """The same with all options of `fabric run` before its script, up to `--`."""
     options: list[str] = []
     others: list[str] = []
     rest = list(arguments)
@@ -147,7 +146,7 @@ def _options_first(arguments: list[str], spec: Mapping[str, int]) -> list[str]:
             others += rest
             break
         name, separator, _ = word.partition("=")
-        if name.startswith("--") and name[2:].replace("-", "_") in spec:
+        if name.startswith("--") and name[2:].replace("-", "_") in _FABRIC:
             options += [word] if separator else [word, *rest[:1]]
             rest = rest if separator else rest[1:]
         else:

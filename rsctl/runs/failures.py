@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-import msgspec
 from msgspec.structs import replace
 
 from rsctl.atomic_file import UNREADABLE
@@ -258,7 +257,7 @@ def _explained(
     is_better = has_traceback(reported) and not has_traceback(logged)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
     causes = [_with_source(cause, lines, folder) for cause in causes]
-    explained = msgspec.structs.replace(failure, lines=lines, causes=causes, signal=signal)
+    explained = replace(failure, lines=lines, causes=causes, signal=signal)
     return _placed(explained, origin, replica_on)
 
 
@@ -281,7 +280,7 @@ def _placed(failure: Failure, origin: Origin, replica_on: Callable[[str], str | 
     rank = failure.rank if failure.rank is not None else origin.rank
     replica = (replica_on(origin.host) if origin.host else None) or failure.replica
     log = failure.log if replica == failure.replica else failure.log or failure.replica
-    return msgspec.structs.replace(failure, replica=replica, rank=rank, log=log)
+    return replace(failure, replica=replica, rank=rank, log=log)
 
 
 def _with_source(cause: Finding, lines: list[str], folder: RunFolder) -> Finding:

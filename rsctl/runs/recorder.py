@@ -18,21 +18,22 @@ from rsctl.findings import Finding, JobState, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.profiles import keep_profile
-from rsctl.runs.step_times import StepPart, keep_steps
+from rsctl.runs.step_times import keep_steps, reported_steps
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import (
     Attempt,
     Event,
     Failure,
     FindingEvent,
+    LogEvent,
     MetricEvent,
     StateEvent,
     now,
 )
 from rsctl.runs.stream.journal import tail_lines
 from rsctl.runs.stream.metrics import MetricSpec, metric_findings, structured
-from rsctl.runs.stream.profiles import RankProfile
-from rsctl.runs.versions import keep_versions
+from rsctl.runs.stream.profiles import reported_profile
+from rsctl.runs.versions import keep_versions, reported_versions
 
 _RESERVE_BYTES = 1 << 20
 _FLUSH_SECONDS = 1.0
@@ -138,17 +139,16 @@ class Recorder:
         """An attempt is followed by another one; recorded again, the last counts."""
         self._save(lambda: self._store.record_attempt(self._run, attempt))
 
-    def versions(self, replica: str, versions: dict[str, str]) -> None:
-        """The machine of a replica, by its own report."""
-        self._save(lambda: keep_versions(self._store, self._run, replica, versions))
-
-    def steps(self, part: StepPart) -> None:
-        """The times of a worker's last steps."""
-        self._save(lambda: keep_steps(self._store, self._run, part))
-
-    def profile(self, profile: RankProfile) -> None:
-        """The summary of a rank's profile."""
-        self._save(lambda: keep_profile(self._store, self._run, profile))
+    def reports(self, line: LogEvent) -> None:
+        """Record the machine of a replica, the times of its last steps or the profile of a rank, if
+        this line of the runtime reports them.
+        """
+        if versions := reported_versions(line):
+            self._save(lambda: keep_versions(self._store, self._run, line.replica, versions))
+        if steps := reported_steps(line):
+            self._save(lambda: keep_steps(self._store, self._run, steps))
+        if profile := reported_profile(line):
+            self._save(lambda: keep_profile(self._store, self._run, profile))
 
     def metrics(self, metrics: Iterable[MetricEvent]) -> None:
         """Values to be stored soon."""

@@ -81,6 +81,11 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
         return next((fact.value for fact in self.facts if fact.name == name), None)
 
     @property
+    def is_located(self) -> bool:
+        """Whether a cloud has given the URL of its job; otherwise `url` is made of its own ID."""
+        return self.url != f"{self.target}://{self.run}"
+
+    @property
     def victims(self) -> list[str]:
         """The replicas that failed because of the first failure."""
         failure = self.first_failure

@@ -82,7 +82,7 @@ def _placements(run: RunRecord, db: sqlite3.Connection) -> list[TriedPlacement]:
     )
     begun = sum(placement.began is not None for placement in placements)
     if begun:
-        url = None if run.url == f"{run.target}://{run.run}" else run.url
+        url = run.url if run.is_located else None
         present = {"state": run.state, "reason": run.reason, "ended": run.ended, "url": url}
         placements[begun - 1] = replace(placements[begun - 1], **present)
     return placements

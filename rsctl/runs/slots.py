@@ -21,13 +21,11 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.records import RunRecord
-from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, LogEvent
 from rsctl.runs.stream.journal import JournalReader
 from rsctl.runs.stream.metrics import CHECKED, SLOT_MARK, mark_value
 from rsctl.runs.stream.structured import record_of
-from rsctl.runs.versions import reported_versions
 
 _MOST_LOST = 50
 """The number of marks in a row that a log may lack."""
@@ -187,10 +185,7 @@ def _read_log(recorder: Recorder, folder: RunFolder, worker: str) -> list[Failur
                 reports.append(failure)
             if finding := runtime_finding(line):
                 recorder.finding(finding, worker)
-            if versions := reported_versions(line):
-                recorder.versions(worker, versions)
-            if steps := reported_steps(line):
-                recorder.steps(steps)
+            recorder.reports(line)
     reader.close()
     return reports
 

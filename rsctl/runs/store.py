@@ -251,9 +251,8 @@ class Store(Database):
 
     def newest_ids(self, *, name: str | None = None, since: str | None = None) -> list[str]:
         """The ids of `runs`, without reading the runs."""
-        chosen = "name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
-        query = f"SELECT id FROM runs WHERE {chosen} ORDER BY rowid DESC"  # noqa: S608
-        return [str(run) for (run,) in self.rows(query, name, since)]
+        chosen = "WHERE name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
+        return self._ids(f"{chosen} ORDER BY rowid DESC", name, since)
 
     def runs_of(self, ids: Collection[str]) -> list[RunRecord]:
         """The runs with these ids, the last recorded first."""
@@ -266,7 +265,7 @@ class Store(Database):
         Omits damaged rows.
         """
         columns = ", ".join(("id", *RunSummary._fields[1:]))
-        rows = self.rows(f"SELECT {columns} FROM runs ORDER BY rowid DESC LIMIT ?", -1)  # noqa: S608
+        rows = self.rows(f"SELECT {columns} FROM runs ORDER BY rowid DESC")  # noqa: S608
         found = []
         for row in rows:
             try:
@@ -294,7 +293,7 @@ class Store(Database):
         `@last` is the run that was recorded last. Raises RsctlError if there is none.
         """
         if reference == "@last":
-            matches = self._ids("ORDER BY rowid DESC LIMIT ?", 1)
+            matches = self._ids("ORDER BY rowid DESC LIMIT 1")
         else:
             matches = self._ids("WHERE ? IN (id, url) ORDER BY rowid DESC", reference)
         if not matches and reference:
@@ -306,7 +305,7 @@ class Store(Database):
 
     def ids(self) -> set[str]:
         """The ids of all runs, even of those that cannot be read."""
-        return set(self._ids("WHERE ?", True))
+        return set(self._ids())
 
     def forget(self, run: str) -> None:
         """Remove all data about a run."""
@@ -319,8 +318,8 @@ class Store(Database):
         """A warning for each run found that cannot be read."""
         return [damaged(run, why, "warning") for run, why in self.damaged.items()]
 
-    def _ids(self, which: str, value: object) -> list[str]:
-        return [str(run) for (run,) in self.rows(f"SELECT id FROM runs {which}", value)]  # noqa: S608
+    def _ids(self, which: str = "", *values: object) -> list[str]:
+        return [str(run) for (run,) in self.rows(f"SELECT id FROM runs {which}", *values)]  # noqa: S608
 
     def _runs(self, which: str, *values: object) -> list[RunRecord]:
         with self._explaining():

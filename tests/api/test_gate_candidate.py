@@ -124,9 +124,9 @@ def test_a_metric_that_neither_side_has(
 ) -> None:
     floors: Any = {"speed": None, name: None} if baseline.series else {name: None}
     message = f"neither the job file nor the baseline has a metric {name!r}"
-    found = refused(lambda: candidate(spec=spec).require_known(floors, baseline))
+    found = refused(lambda: candidate(spec=spec).require_metrics(floors, baseline))
     assert found == error("gate", message, remedy)
-    candidate(spec=spec).require_known({}, baseline)
+    candidate(spec=spec).require_metrics({}, baseline)
 
 
 @pytest.mark.parametrize(

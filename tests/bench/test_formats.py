@@ -14,8 +14,8 @@ import pytest
 from rsctl.bench.compare import compare
 from rsctl.bench.differences import Difference
 from rsctl.bench.formats import junit
-from rsctl.bench.formats.github import annotation_lines, step_summary
-from rsctl.bench.formats.markdown import gate_comment, gate_markdown
+from rsctl.bench.formats.github import MOST_SUMMARY_BYTES, annotation_lines
+from rsctl.bench.formats.markdown import gate_comment, gate_markdown, gate_within
 from rsctl.bench.formats.openmetrics import openmetrics
 from rsctl.bench.formats.trackers import bencher, github_benchmark
 from rsctl.bench.gate import Gate, evaluate
@@ -169,9 +169,9 @@ def test_no_annotation_for_what_passed() -> None:
 
 def test_the_step_summary_has_room_for_the_worst() -> None:
     gate, _ = gate_of({f"cell-{n:04}": 0.5 if n == 70 else 1.0 for n in range(100)})
-    whole = step_summary(gate)
+    whole = gate_within(gate, MOST_SUMMARY_BYTES)
     assert len(whole.encode()) <= 1024 * 1024
-    short = step_summary(gate, 5000)
+    short = gate_within(gate, 5000)
     assert len(short.encode()) <= 5000
     assert "cell-0070" in short
     assert "more checks are not shown" in short
@@ -260,7 +260,7 @@ def every_format(name: str) -> list[str]:
         junit.before(name, [name], [name]),
         junit.after(name, candidate.cells, gate),
         gate_comment(gate, name),
-        step_summary(gate),
+        gate_within(gate, MOST_SUMMARY_BYTES),
         openmetrics(candidate),
         (github_benchmark(candidate, "max") or b"").decode(),
         bencher(candidate).decode(),

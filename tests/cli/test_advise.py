@@ -45,9 +45,7 @@ targets: {sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/t
 
 @pytest.fixture(autouse=True)
 def fixed_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = LocalMachine(
-        cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
-    )
+    host = LocalMachine(cpus=8, gpus=0, python="/py", loopback="lo", may_lock_memory=False)
     monkeypatch.setattr(process.TARGET, "_host", host)
     monkeypatch.setattr(compose.TARGET, "_host", host)
     monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
@@ -346,9 +344,7 @@ def test_the_fastest_option_is_the_cheapest_of_the_fastest_and_has_a_machine(rsc
 def test_a_single_reducer_is_not_called_reducers(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = LocalMachine(
-        cpus=2, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
-    )
+    host = LocalMachine(cpus=2, gpus=0, python="/py", loopback="lo", may_lock_memory=False)
     monkeypatch.setattr(process.TARGET, "_host", host)
     monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
     small = "name: t\ntarget: process\nrun: {script: src/train.py}\nworkers: {count: 4}\n"

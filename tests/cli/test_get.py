@@ -33,16 +33,16 @@ def test_a_line_shows_the_progress_and_makes_room_for_the_summary(rsctl: Cli) ->
     assert rsctl("submit", job(rsctl, "echo a")).code == 0
     shown = rsctl.terminal("get", "@last", "home", TERM="xterm").out
     first, *_, last = re.findall(r"\r\x1b\[2K(\d of 2 files, [^\r]+/s)", shown)
-    assert re.fullmatch(r"1 of 2 files, .*, 0 bytes/s", first), "none of it was timed"
-    whole = re.fullmatch(r"2 of 2 files, (\d+) bytes of \1 bytes, .*", last)
+    assert re.fullmatch(r"1 of 2 files, .*, 0 B/s", first), "none of it was timed"
+    whole = re.fullmatch(r"2 of 2 files, (\S+ k?B) of \1, .*", last)
     assert whole
-    assert on_screen(shown) == [f"home: 2 files fetched, {whole[1]} bytes"]
+    assert on_screen(shown) == [f"home: 2 files fetched, {whole[1]}"]
     again = rsctl.terminal("get", "@last", "home", TERM="xterm").out
-    assert on_screen(again) == ["home: 0 files fetched, 0 bytes; 2 already existed"]
+    assert on_screen(again) == ["home: 0 files fetched, 0 B; 2 already existed"]
     narrow = rsctl.terminal("get", "@last", "narrow", TERM="xterm", COLUMNS="20").out
     assert {len(line) for line in re.findall(r"\d of 2 files,[^\r]*", narrow)} == {19}
     dumb = rsctl.terminal("get", "@last", "other", TERM="dumb").out
-    assert dumb == f"other: 2 files fetched, {whole[1]} bytes\r\n"
+    assert dumb == f"other: 2 files fetched, {whole[1]}\r\n"
 
 
 class Stopped:
@@ -91,7 +91,7 @@ def file(state: str = "fetched", **more: Any) -> FetchedFile:
     [
         ([], "no files to download to out"),
         ([file()], "out: 1 file fetched, 1.5 MB"),
-        ([file("kept")], "out: 0 files fetched, 0 bytes; 1 already existed"),
+        ([file("kept")], "out: 0 files fetched, 0 B; 1 already existed"),
         (
             [file(), file(checksum=None), file(checksum=None, location="/here"), file("kept")],
             "out: 3 files fetched, 4.5 MB; 1 already existed; 1 verified by size only",

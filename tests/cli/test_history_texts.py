@@ -103,7 +103,7 @@ PROBES = [
     Probe(commit=commit(1), subject="start", mark=Mark.GOOD, bench="b-1", effect=0.001),
     Probe(commit=commit(2), subject="s" * 70, mark=Mark.SKIPPED, reason="r" * 90),
     Probe(commit=commit(3), subject="slow", mark=Mark.BAD, effect=-0.25),
-    Probe(commit=commit(4), subject="?"),
+    Probe(commit=commit(4), subject="?", mark=Mark.SKIPPED),
 ]
 
 
@@ -159,7 +159,7 @@ def test_a_search_of_commits(
     assert done.err.splitlines() == [
         "3 commits in 1111111111..4444444444: about 12 runs",
         "1111111111 good +0.1 %  (about 2 more to test)",
-        "4444444444    (none left to test)",
+        "4444444444 skipped   (none left to test)",
     ]
     reason = "r" * 80
     assert done.out.splitlines() == [
@@ -167,7 +167,7 @@ def test_a_search_of_commits(
         f"1111111111  good     +0.1 %  {'':<80}  start",
         f"2222222222  skipped          {reason}  {'s' * 60}",
         f"3333333333  bad      -25 %   {'':<80}  slow",
-        f"4444444444                   {'':<80}  ?",
+        f"4444444444  skipped          {'':<80}  ?",
         *last,
     ]
     assert search.asked == {

@@ -30,9 +30,7 @@ PLAN_KEYS = ["run", "target", "image", "pools", "world_size", "env", "request", 
 
 @pytest.fixture(autouse=True)
 def fixed_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = LocalMachine(
-        cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
-    )
+    host = LocalMachine(cpus=8, gpus=0, python="/py", loopback="lo", may_lock_memory=False)
     monkeypatch.setattr(process.TARGET, "_host", host)
 
 

@@ -17,7 +17,6 @@ from rsctl import __version__
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.bench.records import Against, BenchRecord
 from rsctl.cli.app import COMMANDS
-from rsctl.cli.fetching import format_bytes
 from rsctl.cli.options import parse_behaviour
 from rsctl.cli.suggestions import suggest_command
 from rsctl.cli.times import parse_since
@@ -48,6 +47,7 @@ from rsctl.runs.stream.events import (
     StateEvent,
     TriedPlacement,
 )
+from rsctl.runs.stream.formatting import format_bytes
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 from tests.cli.conftest import at
 
@@ -107,16 +107,19 @@ def test_the_result_of_a_fault(reasons: list[str], text: str) -> None:
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1.0 kB"),
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1 MB"),
         (12_345_678, "12.3 MB"),
+        (999_999_999, "1 GB"),
         (2_500_000_000, "2.5 GB"),
-        (7 * 10**12, "7.0 TB"),
-        (10**16, "10000.0 TB"),
+        (7 * 10**12, "7 TB"),
+        (10**16, "10 PB"),
     ],
 )
-def test_the_size_of_a_download(count: int, text: str) -> None:
+def test_a_size(count: int, text: str) -> None:
     assert format_bytes(count) == text
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rsctl.bench.checks import MetricCheck
-from rsctl.bench.formats.markdown import gate_within
 from rsctl.bench.formats.text import format_check
 from rsctl.bench.gate import Gate
 from rsctl.bench.verdict import Verdict
@@ -40,11 +39,6 @@ def _of_checks(bad: Sequence[MetricCheck], most: int, file: str | None) -> list[
         more = f"{left} more checks did not pass; the summary of the step lists all of them"
         lines.append(_command("warning", "rsctl gate", more, file))
     return lines
-
-
-def step_summary(gate: Gate, room: int = MOST_SUMMARY_BYTES) -> str:
-    """Markdown of the gate in at most `room` bytes: of many checks the worst."""
-    return gate_within(gate, room)
 
 
 def _of_check(check: MetricCheck, file: str | None) -> str:

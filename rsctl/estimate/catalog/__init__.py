@@ -156,11 +156,6 @@ def accelerators(target: str) -> set[str]:
     return {name for each in machines for name in (each.accelerator, *each.attach) if name}
 
 
-def read_data(name: str, kind: type[T]) -> T:
-    """The data of a YAML file of this folder."""
-    return read_file(f"{__name__}:{name}", kind)
-
-
 def read_file(reference: str, kind: type[T]) -> T:
     """The data of a YAML file, MODULE:FILE, that lies beside the module of a package.
 

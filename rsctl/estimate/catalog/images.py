@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 
 import msgspec
 
-from rsctl.estimate.catalog import read_data
+from rsctl.estimate.catalog import read_file
 from rsctl.findings import Finding, warning
 from rsctl.job.job import Job
 
@@ -82,4 +82,4 @@ def _newest_minor(python: str) -> int:
 
 @lru_cache
 def _images() -> _Images:
-    return read_data("images.yaml", _Images)
+    return read_file("rsctl.estimate.catalog:images.yaml", _Images)

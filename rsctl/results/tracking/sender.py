@@ -145,7 +145,7 @@ def _point(metric: MetricEvent, steps: dict[str, int]) -> MetricPoint:
 
 def is_complete(store: Store, run: RunRecord) -> bool:
     """Whether nothing more can come of a run that has ended."""
-    if in_cloud(run.url) is None or run.url == f"{run.target}://{run.run}":
+    if in_cloud(run.url) is None or not run.is_located:
         return True  # of this machine, or refused: no job of a cloud has a log
     kept = store.progress(run.run)
     return bool(kept and msgspec.json.decode(kept).get("is_complete"))

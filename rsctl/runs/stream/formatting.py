@@ -115,13 +115,15 @@ def format_duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-_UNITS = ("B", "kB", "MB", "GB", "TB")
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def format_bytes(count: int) -> str:
     """`1.2 GB`, in powers of ten, as docker and disks are measured."""
-    power = min((len(str(count)) - 1) // 3, len(_UNITS) - 1)
-    return f"{count / 1000**power:.3g} {_UNITS[power]}"
+    value, power = float(count), 0
+    while value >= 999.5 and power < len(_UNITS) - 1:  # which three digits show as 1e+03
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {_UNITS[power]}"
 
 
 def format_number(value: float) -> str:

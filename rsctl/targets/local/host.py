@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from rsctl.atomic_file import read_json
-from rsctl.runs.home import home
 from rsctl.user_folders import docker_folder
 
 _CAP_SYS_RESOURCE = 24
@@ -19,7 +18,7 @@ _CAP_SYS_RESOURCE = 24
 
 @dataclass(frozen=True)
 class LocalMachine:
-    """This machine: usable CPU cores, NVIDIA GPUs, the Python in use, the runs' home.
+    """This machine: usable CPU cores, NVIDIA GPUs, the Python in use, its loopback.
 
     `may_lock_memory`: containers here can be given the unlimited memlock that RDMA needs.
     """
@@ -27,7 +26,6 @@ class LocalMachine:
     cpus: int
     gpus: int
     python: str
-    home: Path
     loopback: str
     may_lock_memory: bool
 
@@ -38,7 +36,6 @@ def this_host() -> LocalMachine:
         cpus=_usable_cpus(),
         gpus=_count_gpus(Path("/dev")),
         python=sys.executable,
-        home=home(),
         loopback="lo" if sys.platform == "linux" else "lo0",
         may_lock_memory=_may_lift_limits(),
     )

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rsctl.findings import Finding
 from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.reports import NodeReport, StallReports
-from rsctl.runs.step_times import reported_steps
 from rsctl.runs.stragglers import StragglerMonitor
 from rsctl.runs.stream.events import Failure, LogEvent
 from rsctl.runs.stream.metrics import MetricReader, MetricSpec
-from rsctl.runs.stream.profiles import reported_profile
 from rsctl.runs.stream.rank_marks import take_mark, without_marks
 from rsctl.runs.stream.redraws import measured
-from rsctl.runs.versions import reported_versions
 from rsctl.runs.watch_rules import Trip, WatchRules, WatchSpec
+
+
+@dataclass
+class Scanned:
+    """The content of new lines that the supervisor acts on: the exits that ranks report, whether
+    the node has started its ranks again, the exit code of a failed node that is kept, and reports
+    on a stall.
+    """
+
+    failures: list[Failure] = field(default_factory=list)
+    has_restarted: bool = False
+    kept: int | None = None
+    reports: list[NodeReport] = field(default_factory=list)
 
 
 class OutputScanner:
@@ -31,14 +42,8 @@ class OutputScanner:
         self._reader = MetricReader(metrics)
         self._recorder = recorder
         self._exits = ExitReports({})
-        self.restarted: list[str] = []
-        """Nodes that have started their ranks again since the list was last emptied."""
-        self.kept: list[tuple[str, int]] = []
-        """Failed nodes that are kept, with their exit codes, since the list was last emptied."""
         self._findings: list[Finding] = []  # replicas tend to find the same
         self._stalls = StallReports()
-        self.node_reports: list[NodeReport] = []
-        """The reports of nodes since the list was last emptied."""
         self._rules, self._stragglers = WatchRules(watch), StragglerMonitor()
         self.trips: list[Trip] = []
         """The rules of `watch` that have held since the list was last emptied."""
@@ -47,34 +52,25 @@ class OutputScanner:
         """New launchers start, with new keys."""
         self._exits.locks.clear()
 
-    def scan(self, replica: str, lines: bytes, time: str) -> list[Failure]:
-        """Record the data in whole lines of a replica, which have this time in its log.
-
-        Returns the exits that its ranks report.
-        """
-        events = self._candidates(replica, lines, time)
-        failures = []
+    def scan(self, replica: str, lines: bytes, time: str) -> Scanned:
+        """Record the data in whole lines of a replica, which have this time in its log."""
+        events, scanned = self._candidates(replica, lines, time), Scanned()
         for event in events:
             self._exits.announced(event)
             if failure := self._exits.read(event):
-                failures.append(failure)
-            if (code := self._exits.kept(event)) is not None:
-                self.kept.append((replica, code))
+                scanned.failures.append(failure)
+            if scanned.kept is None:
+                scanned.kept = self._exits.kept(event)
             if restarts_in_place(event):
-                failures = without_node(failures, replica)
-                self.restarted.append(replica)
+                scanned.failures = without_node(scanned.failures, replica)
+                scanned.has_restarted = True
             finding = runtime_finding(event, len(self._findings))
             if finding and finding not in self._findings:
                 self._findings.append(finding)
                 self._recorder.finding(finding, replica)
             if report := self._stalls.read(event):
-                self.node_reports.append(report)
-            if versions := reported_versions(event):
-                self._recorder.versions(replica, versions)
-            if steps := reported_steps(event):
-                self._recorder.steps(steps)
-            if profile := reported_profile(event):
-                self._recorder.profile(profile)
+                scanned.reports.append(report)
+            self._recorder.reports(event)
         for metrics in self._reader.read_all(events):
             self._recorder.metrics(metrics)
             self.trips += self._rules.read(metrics)
@@ -82,7 +78,7 @@ class OutputScanner:
                 self._recorder.finding(straggler, where)
         for finding in self._reader.take_findings():
             self._recorder.finding(finding)
-        return failures
+        return scanned
 
     def _candidates(self, replica: str, lines: bytes, time: str) -> list[LogEvent]:
         """The lines, if any of them may hold metrics, findings or exits; mostly none does."""

@@ -130,8 +130,7 @@ def supervision(job: Job) -> dict[str, Any]:
         "on_stall": limits.on_stall if limits.on_stall != "notify" else None,
         "ends": {n: role.ends for n, role in job.roles.items() if role.ends != "with-workers"},
     }
-    shown = {name: value for name, value in given.items() if value or name == "stall"}
-    shown = {name: value for name, value in shown.items() if value is not None}
+    shown = {n: value for n, value in given.items() if value or (n == "stall" and value == 0)}
     return {"supervisor": shown} if shown else {}
 
 

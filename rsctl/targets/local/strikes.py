@@ -175,11 +175,11 @@ class _ContainerNode:
         self._require("pause")
         _await(lambda: self._state("Paused") == "true", f"{self.replica} does not stop")
         resume = ["docker", "unpause", self._container]
-        return Strike(f"docker pause of {self.replica}", partial(_run_quietly, resume))
+        return Strike(f"docker pause of {self.replica}", partial(docker.run, resume))
 
     def ask(self) -> Strike:
         self._require("kill", "--signal", "TERM")
-        finish = partial(_run_quietly, ["docker", "kill", self._container])
+        finish = partial(docker.run, ["docker", "kill", self._container])
         return Strike(f"SIGTERM to {self.replica}", finish=finish)
 
     def fill_disk(self) -> Strike:
@@ -254,10 +254,6 @@ def _ask_container(run: str, container: str, action: str) -> list[object]:
         return msgspec.json.decode(done.stdout.splitlines()[-1], type=list[object])
     except (IndexError, msgspec.DecodeError):
         return []
-
-
-def _run_quietly(command: list[str]) -> None:
-    docker.run(command)
 
 
 def _await(has_happened: Callable[[], bool], otherwise: str) -> None:

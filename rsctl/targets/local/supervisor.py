@@ -174,17 +174,16 @@ class Supervisor:
 
     def _scan(self, replica: ReplicaProcess, lines: bytes) -> None:
         """Record the data in new lines of a replica, and whether the disk had no space for them."""
-        reports = self._scanner.scan(replica.name, lines, replica.journal.time)
-        while self._scanner.restarted:
-            self._exits.restarted_in_place(self._scanner.restarted.pop())
-        self._exits.add_reports(reports)
-        while self._scanner.kept:
-            name, code = self._scanner.kept.pop(0)
-            self._keep(self._replicas[name], code)
+        scanned = self._scanner.scan(replica.name, lines, replica.journal.time)
+        if scanned.has_restarted:
+            self._exits.restarted_in_place(replica.name)
+        self._exits.add_reports(scanned.failures)
+        if scanned.kept is not None:
+            self._keep(replica, scanned.kept)
         if is_output(lines):
             self._stalls.output(monotonic())
-        while self._scanner.node_reports:
-            self._stalls.report(self._scanner.node_reports.pop(0))
+        for report in scanned.reports:
+            self._stalls.report(report)
         if replica.journal.full and not self._disk_full:
             self._disk_full = True
             for other in self._replicas.values():

@@ -150,15 +150,12 @@ class LocalTarget:
         is_cancelled = known.run in self._cancelled or folder.is_cancelled()
         is_cancelled |= known.state is JobState.CANCELLING
         state = JobState.CANCELLED if is_cancelled else JobState.FAILED
-        recorder.state(state, exit_code=int(state.exit_code), reason=reason)
-        recorder.close()
-        if final_state(known.run) is None:  # then only the store can have it, or nothing has
-            self._require_end(store, known.run, state, reason)
-
-    def _require_end(self, store: Store, run: str, state: JobState, reason: str) -> None:
-        """Record the end of a run in the store. Raises StoreError: a caller would wait for ever."""
         code = int(state.exit_code)
-        store.record(run, StateEvent(time=now(), state=state, exit_code=code, reason=reason))
+        recorder.state(state, exit_code=code, reason=reason)
+        recorder.close()
+        if final_state(known.run) is None:  # then the store must have it: callers wait for the end
+            event = StateEvent(time=now(), state=state, exit_code=code, reason=reason)
+            store.record(known.run, event)
 
     def poll(self, run: str) -> bool:
         """See whether it has ended; one whose supervisor was killed has.
@@ -213,10 +210,9 @@ class LocalTarget:
         if waited < _HEAR_SECONDS:
             return
         record = _open_store().get(run)
-        has_heard = record is not None and record.state is JobState.CANCELLING
         if record is None or record.state.is_final:
             return
-        if has_heard and waited < _END_SECONDS + _grace_of(run):
+        if record.state is JobState.CANCELLING and waited < _END_SECONDS + _grace_of(run):
             return
         supervisor = RunFolder(run).supervisor(is_started=True)
         if supervisor is not None:

@@ -30,7 +30,7 @@ _AGAIN_ON_SPOT = "nothing in it had failed; spot machines may have been preempte
 class AttemptTracker:
     """Keeps the attempts of a job in `progress`, and notes there that they are beyond its limit.
 
-    `poll_now` is called to have the job cancelled for it.
+    `poll_now` is called to have the job cancelled for it, and when it may have another state.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class AttemptTracker:
         return self._with_limit(msgspec.structs.replace(status, attempt=number))
 
     def examine(self, line: LogEvent) -> bool:
-        """Whether this line is from a container that starts again, which starts an attempt."""
+        """Whether this line is the first one of a container; it may begin an attempt."""
         record = structured(line.text)
         if record is None or record["rsctl"] != "node":
             return False
         starts = self._progress.starts
         starts[line.replica] = starts.get(line.replica, 0) + 1
-        if starts[line.replica] <= self._progress.attempt:
-            return False
-        self._begin(starts[line.replica], line.time, None)
+        if starts[line.replica] > self._progress.attempt:
+            self._begin(starts[line.replica], line.time, None)
+            self._poll_now()
         return True
 
     def add_failure(self, failure: Failure) -> None:

@@ -76,12 +76,12 @@ class Collector:
             folder,
             run,
             job,
+            self._pools,
             self._progress,
             self._recorder,
             self._attempts,
             self._report,
-            self._status_timer.expire,
-            StallCollector(folder.known_description(), self._report, self._end_early),
+            StallCollector(folder.known_description(), self._pools, self._report, self._end_early),
         )
 
     @property
@@ -201,11 +201,11 @@ class Collector:
         is_news = self._progress.enter(status.state, status.reason)
         for finding in status.findings:
             self._report(finding)
-        if is_news and not status.state.is_final:
-            self._recorder.state(status.state, reason=status.reason, time=stamped(status.time))
         if is_news and status.state.is_final:
             # The store has it immediately; the stream of events ends when the log is complete.
             self._store.record(self._run.run, final_event(status))
+        elif is_news:
+            self._recorder.state(status.state, reason=status.reason, time=stamped(status.time))
         self._measurements.update_facts(self._status)
         self._status_timer.restart(is_news)
         if self._is_requested:  # since this poll began
@@ -215,9 +215,7 @@ class Collector:
 
     def _record_start(self, status: JobStatus) -> None:
         """For a job that ended before it was seen to run, its billed time also starts here."""
-        if not status.state.is_final or self._progress.running_since is not None:
-            return
-        if status.started is not None:
+        if status.state.is_final and status.started and self._progress.running_since is None:
             self._progress.running_since = stamped(status.started)
             self._recorder.state(JobState.RUNNING, time=self._progress.running_since)
 
@@ -225,9 +223,8 @@ class Collector:
         """Whether the job's end is not the run's, or is not known yet to be: there may be capacity
         elsewhere.
         """
-        if not status.state.is_final or not self._run.placements:
-            return False
-        if not may_go_on(self._store, self._run.run):
+        may_move = status.state.is_final and self._run.placements
+        if not may_move or not may_go_on(self._store, self._run.run):
             return False
         if not self._is_explained(status):
             self._status_timer.restart(False)
@@ -273,7 +270,7 @@ class Collector:
     def _collect_log(self) -> bool:
         has_ended = self.has_ended or self._end_here is not None
         ended = stamped(self._status.time) if self._status is not None and has_ended else None
-        has_lines = self._log_access.read(lambda: self._log.read(self._pools, ended), has_ended)
+        has_lines = self._log_access.read(lambda: self._log.read(ended), has_ended)
         if has_lines:
             self._keep()
         return has_lines
@@ -303,7 +300,7 @@ class Collector:
 
     def _is_log_over(self) -> bool:
         """Whether no more lines must be expected, or possible."""
-        return self._log_access.problem is not None or self._log.is_complete(self._pools)
+        return self._log_access.problem is not None or self._log.is_complete
 
     def _finish_if_read(self) -> None:
         status = self._status

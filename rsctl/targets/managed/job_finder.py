@@ -21,7 +21,7 @@ def find_job(run: RunRecord, store: Store, service: JobService) -> CloudJob | No
 
     Only a killed submission leaves a run without its job's URL. Raises RsctlError.
     """
-    if has_url(run):
+    if run.is_located:
         return service.open(run.url)
     if emulator.is_lost(run.run):
         return None
@@ -39,7 +39,7 @@ def give_up_if_lost(run: RunRecord, store: Store, service: JobService) -> None:
     request that it has sent may still arrive. A cancelled run ends within seconds.
     """
     is_moving = any(placement.ended for placement in run.placements)
-    if run.state.is_final or has_url(run) or (is_moving and not emulator.is_lost(run.run)):
+    if run.state.is_final or run.is_located or (is_moving and not emulator.is_lost(run.run)):
         return
     state, reason = JobState.FAILED, "it was killed before the job was sent"
     seconds = _IN_FLIGHT_SECONDS + service.settled_after
@@ -53,11 +53,6 @@ def give_up_if_lost(run: RunRecord, store: Store, service: JobService) -> None:
     if emulator.is_lost(run.run) or not _may_arrive(run.run, seconds):
         code = int(state.exit_code)
         store.record(run.run, StateEvent(time=now(), state=state, exit_code=code, reason=reason))
-
-
-def has_url(run: RunRecord) -> bool:
-    """Whether the run's job is known by its URL."""
-    return run.url != f"{run.target}://{run.run}"
 
 
 def _may_arrive(run: str, seconds: float) -> bool:

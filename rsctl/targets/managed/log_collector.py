@@ -11,14 +11,11 @@ from rsctl.findings import Finding, JobState
 from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.runs.stream.metrics import MetricReader
-from rsctl.runs.stream.profiles import reported_profile
 from rsctl.runs.stream.rank_marks import take_mark
 from rsctl.runs.stream.redraws import lines_apart, logged, measured
-from rsctl.runs.versions import reported_versions
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.log_mirror import LogMirror
@@ -36,7 +33,7 @@ class LogCollector:
     """Reads the log of one job. `metrics` are the values read so far that have not been taken,
     `oldest` is the earliest time of the lines of the last read.
 
-    `report` gets findings, `poll_now` is called when the job may have another state.
+    `report` gets findings.
     """
 
     def __init__(
@@ -44,16 +41,16 @@ class LogCollector:
         folder: RunFolder,
         run: RunRecord,
         job: CloudJob,
+        pools: list[Pool],
         progress: CollectorProgress,
         recorder: Recorder,
         attempts: AttemptTracker,
         report: Report,
-        poll_now: Callable[[], None],
         stalls: StallCollector,
     ) -> None:
-        self._run, self._job = run, job
+        self._run, self._job, self._pools = run, job, pools
         self._progress, self._recorder, self._attempts = progress, recorder, attempts
-        self._report, self._poll_now, self._stalls = report, poll_now, stalls
+        self._report, self._stalls = report, stalls
         self._mirror = LogMirror(folder, progress.sizes)
         self._reader = MetricReader(run.metrics_spec)
         self._exits = ExitReports(progress.locks)
@@ -61,18 +58,18 @@ class LogCollector:
         self.metrics: list[MetricEvent] = []
         self.oldest = ""
 
-    def read(self, pools: list[Pool], ended: str | None) -> bool:
+    def read(self, ended: str | None) -> bool:
         """Collect the next lines; whether there were any. `ended` is when the job ended, if it has.
 
         At most one request. Raises Unreachable and RsctlError.
         """
-        log = self._log(pools)
+        log = self._log()
         if ended is not None:
             log.finish(ended)
         lines = lines_apart(log.read() or ())
         if not lines:
             if ended is None and self._progress.kept is None:  # others wait for a failed node
-                self._stalls.judge(pools)
+                self._stalls.judge()
             return False
         self.oldest = min(line.time for line in lines)
         self._mirror.write(logged(lines))
@@ -85,9 +82,10 @@ class LogCollector:
         self._progress.cursor = log.cursor()
         return True
 
-    def is_complete(self, pools: list[Pool]) -> bool:
+    @property
+    def is_complete(self) -> bool:
         """Whether the whole log of an ended job has been read."""
-        return self._log(pools).is_complete
+        return self._log().is_complete
 
     def sizes(self) -> dict[str, int]:
         """The bytes of each replica's journal."""
@@ -97,11 +95,11 @@ class LogCollector:
         """Close the journals."""
         self._mirror.close()
 
-    def _log(self, pools: list[Pool]) -> JobLog:
+    def _log(self) -> JobLog:
         if self._opened is None:
             since = parse_time(self._run.created) - _MOST_CLOCK_SKEW
             created = since.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            self._opened = self._job.log(self._progress.cursor, pools, created)
+            self._opened = self._job.log(self._progress.cursor, self._pools, created)
         return self._opened
 
     def _examine(self, line: LogEvent) -> LogEvent | None:
@@ -111,7 +109,7 @@ class LogCollector:
             return None
         rank, text = take_mark(line.replica, line.text)
         event = replace(line, text=text, rank=rank) if rank else line
-        is_start = self._take_start(event)
+        is_start = self._attempts.examine(event)
         if is_start:
             self._stalls.resume(line.replica)
         if line.replica not in self._progress.running and (is_start or self._is_current(line)):
@@ -127,21 +125,9 @@ class LogCollector:
         if finding := runtime_finding(event, len(self._progress.reported)):
             self._report(finding, line.replica)
         self._stalls.read(event)
-        if versions := reported_versions(event):
-            self._recorder.versions(line.replica, versions)
-        if steps := reported_steps(event):
-            self._recorder.steps(steps)
-        if profile := reported_profile(event):
-            self._recorder.profile(profile)
+        self._recorder.reports(event)
         self._note(self._job.notice(event), line.replica)
         return event
-
-    def _take_start(self, line: LogEvent) -> bool:
-        """Whether the line is the first one of a container; it may begin an attempt."""
-        before = self._progress.starts.get(line.replica, 0)
-        if self._attempts.examine(line):
-            self._poll_now()
-        return self._progress.starts.get(line.replica, 0) > before
 
     def _is_current(self, line: LogEvent) -> bool:
         """Whether a line is from a container of the present attempt: the log may be later than the

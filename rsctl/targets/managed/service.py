@@ -120,7 +120,7 @@ class CloudJob(Protocol):
         """The present status. One request, or a few."""
 
     def describe(self) -> JobDescription:
-        """The kind of fact."""
+        """The job as the cloud describes it."""
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> JobLog:
         """Its log, from a cursor on; from the beginning if the cursor is empty."""

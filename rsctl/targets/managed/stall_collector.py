@@ -32,10 +32,12 @@ class StallCollector:
     def __init__(
         self,
         description: RunDescription | None,
+        pools: Iterable[Pool],
         report: Callable[[Finding, str | None], None],
         fail: Callable[[str], None],
     ) -> None:
         self._description, self._tell, self._fail = description, report, fail
+        self._training = [n for n in replica_names(pools) if not n.startswith("reducer-")]
         self._reports = StallReports()
         self._quiet: dict[str, NodeReport] = {}
         self._printed: dict[str, str] = {}
@@ -73,7 +75,7 @@ class StallCollector:
             if trip.fails:
                 self._fail(trip.finding.message)
 
-    def judge(self, pools: Iterable[Pool]) -> None:
+    def judge(self) -> None:
         """Report a stall, once, when all nodes that train have reported it or are silent."""
         description = self._description
         if description is None or not description.stall or self._is_judged or not self._quiet:
@@ -81,12 +83,13 @@ class StallCollector:
         time = now()
         if self._output and seconds_between(self._output, time) < description.stall:
             return
-        training = [name for name in replica_names(pools) if not name.startswith("reducer-")]
-        active = [n for n in training if n not in self._quiet and not self._is_silent(n, time)]
+        active = [
+            n for n in self._training if n not in self._quiet and not self._is_silent(n, time)
+        ]
         if active or not self._has_stalled(description.stall):
             return
         self._is_judged = True
-        verdict = find_verdict(self._quiet.values(), training)
+        verdict = find_verdict(self._quiet.values(), self._training)
         self._tell(stall_finding(verdict, description), verdict_replica(verdict))
         if description.on_stall != "notify":
             self._fail(f"it had stalled: {verdict.message}")

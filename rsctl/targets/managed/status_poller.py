@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-import msgspec
 from msgspec.structs import replace
 
 from rsctl.estimate.costs.billing import HOUR
@@ -93,14 +92,14 @@ class StatusPoller:
         """
         if self._progress.kept and status.state in (JobState.CANCELLED, JobState.EXPIRED):
             reason = self._progress.kept
-            return msgspec.structs.replace(status, state=JobState.FAILED, reason=reason)
+            return replace(status, state=JobState.FAILED, reason=reason)
         if self._progress.ended_early and status.state is JobState.CANCELLED:
             reason = f"ended by rsctl: {self._progress.ended_early}"
-            return msgspec.structs.replace(status, state=JobState.FAILED, reason=reason)
+            return replace(status, state=JobState.FAILED, reason=reason)
         why = self._reason(status.state)
         if why is None:
             return status
-        return msgspec.structs.replace(status, state=JobState.EXPIRED, reason=why)
+        return replace(status, state=JobState.EXPIRED, reason=why)
 
     def _reason(self, state: JobState) -> str | None:
         is_cancelled, cost = state is JobState.CANCELLED, self._cost

@@ -163,7 +163,7 @@ class RunWatcher:
         process = self._folder.supervisor()
         if process is None or record is None or seconds < _SILENT_SECONDS:
             return
-        if record.url == f"{record.target}://{record.run}":  # it may be building the image
+        if not record.is_located:  # it may be building the image
             return
         message = f"process {process} watches {record.run}, and has not updated it for "
         message += f"{seconds:.0f} s"
@@ -197,5 +197,5 @@ def _is_complete(store: Store, run: RunRecord) -> bool:
     """Whether all data is here, or the run never had a job."""
     progress = kept_progress(store, run.run)
     if progress is None:
-        return run.state.is_final and run.url == f"{run.target}://{run.run}"
+        return run.state.is_final and not run.is_located
     return progress.is_complete

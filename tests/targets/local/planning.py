@@ -29,7 +29,6 @@ def a_host(gpus: int = 0, cpus: int = 16) -> LocalMachine:
         cpus=cpus,
         gpus=gpus,
         python="/venv/bin/python",
-        home=Path("/home"),
         loopback="lo",
         may_lock_memory=True,
     )

@@ -25,7 +25,6 @@ def a_host(gpus: int = 0, lock: bool = True) -> LocalMachine:
         cpus=16,
         gpus=gpus,
         python="/venv/bin/python",
-        home=Path("/home"),
         loopback="lo",
         may_lock_memory=lock,
     )

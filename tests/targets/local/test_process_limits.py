@@ -82,7 +82,7 @@ def test_a_job_cannot_print_findings_without_end(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(failures, "MOST_FINDINGS", 3)
     taken: list[str] = []
     recorder: Any = SimpleNamespace(
-        finding=lambda finding, _: taken.append(finding.message), metrics=bool
+        finding=lambda finding, _: taken.append(finding.message), metrics=bool, reports=bool
     )
     printed = '{{"rsctl": "finding", "severity": "warning", "code": "x", "message": "{}"}}\n'
     lines = "".join(map(printed.format, range(9))).encode()

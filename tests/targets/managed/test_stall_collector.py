@@ -63,12 +63,12 @@ def test_each_start_can_fail_the_job_once() -> None:
         if progress.is_new(finding):
             told.append(finding)
 
-    collector = StallCollector(description, report, failed.append)
     pools = [Pool(role="worker", count=1)]
+    collector = StallCollector(description, pools, report, failed.append)
     for attempt in (1, 2):
         collector.resume("worker-0")
         for _ in range(2):
             collector.read(line(1, "worker-0", STALL))
-            collector.judge(pools)
+            collector.judge()
         assert (len(failed), len(told)) == (attempt, attempt)
         progress.begin(attempt + 1)

@@ -14,9 +14,7 @@ from rsctl.runs import emulator
 from rsctl.targets.base import Submission
 
 if TYPE_CHECKING:
-    from rsctl.job.job import Job
     from rsctl.targets.managed.emulator.nodes import Kind
-    from rsctl.targets.managed.rehearsal.job import RehearsedJob
 
 BEHAVIOURS = "docs/reference/behaviours.md says what each of them does"
 
@@ -57,7 +55,6 @@ class RehearsedTarget:
             remedy = "give rsctl.api.Rehearsal(), or omit it"
             raise RsctlError(ExitCode.USAGE, error("argument", message, remedy))
 
-        self._target = target
         self.given = rehearsal
         self._behaviour = dict(rehearsal.behaviour)
         try:
@@ -75,12 +72,6 @@ class RehearsedTarget:
     def definition(self) -> str:
         """The properties that make two rehearsals of a job the same: runner and behavior."""
         return f"rehearsed: {self._runner} {sorted(self._behaviour.items())}"
-
-    def complete(self, job: Job) -> RehearsedJob:
-        """The job with defaults for values that need an account, and a note on that."""
-        from rsctl.targets.managed.rehearsal.job import complete_job
-
-        return complete_job(job, self._target)
 
     def findings(self, submission: Submission) -> list[Finding]:
         """The notes for the user on this rehearsal, and errors for missing requirements."""
