@@ -20,7 +20,7 @@ from rsctl.cli.show import print_message
 
 _IF_NOT_IGNORED = (
     *(signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
-    *(signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU),
+    *(signal.SIGPROF, signal.SIGXCPU),  # SIGVTALRM is rsctl's own: cpu_limit.py
 )
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *_IF_NOT_IGNORED)
 _DO_NOTHING = operator.is_  # of the number and the frame
