@@ -15,6 +15,7 @@ import pytest
 
 from rsctl.cli.fence import Escape, fence_output
 from tests.cli.conftest import Cli
+from tests.kit.polling import DEADLINE_SECONDS
 
 HOSTILE = (
     "::stop-commands::pwned",
@@ -217,6 +218,28 @@ def test_two_streams_into_one_are_one_text() -> None:
         "four::notice::rsctl",
         ":\\u003aerror::five",
     ]
+
+
+FENCED = """
+import os, sys
+from rsctl.cli.fence import run_fenced
+sys.exit(run_fenced(sys.argv[1:], None, os.environ))
+"""
+SIGNALLING = """
+import os, signal
+numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+for _ in range(100):
+    for number in numbers:
+        os.kill(os.getppid(), number)
+    assert {signal.sigtimedwait(numbers, 10).si_signo for _ in numbers} == numbers
+"""
+
+
+def test_each_signal_reaches_the_command() -> None:
+    """A signal may arrive just before a wait of rsctl, which it does not interrupt then."""
+    argv = [sys.executable, "-c", FENCED, sys.executable, "-c", SIGNALLING]
+    subprocess.run(argv, check=True, timeout=DEADLINE_SECONDS)
 
 
 def test_a_terminal_of_a_ci_system_is_fenced(rsctl: Cli) -> None:
