@@ -20,6 +20,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import RLock, Thread
+from time import sleep
 from typing import IO, Any
 
 from rsctl.runs.stream.sanitize import CI_COMMANDS, INVISIBLE
@@ -28,6 +29,7 @@ from rsctl.runs.stream.sanitize import CI_COMMANDS, INVISIBLE
 _SELECTORS = r"(?<![^\x00-\x7f\s])[\ufe00-\ufe0f]"
 _ACTIVE = re.compile(rf"{CI_COMMANDS}|([\x00-\x08\x0b-\x1f\x7f-\x9f{INVISIBLE}])|({_SELECTORS})")
 _LONGEST_TAIL = 64
+_POLL_SECONDS = 0.05
 
 
 def fence_output() -> None:
@@ -67,9 +69,12 @@ def run_fenced(argv: list[str], cwd: str | None, env: Mapping[str, str]) -> int:
     ]
     for copy in copies:
         copy.start()
+    # A signal just before a wait, or one that another thread gets, does not interrupt that wait.
     for copy in copies:
-        copy.join()
-    code = process.wait()
+        while copy.is_alive():
+            copy.join(_POLL_SECONDS)
+    while (code := process.poll()) is None:
+        sleep(_POLL_SECONDS)
     return code if code >= 0 else 128 - code
 
 

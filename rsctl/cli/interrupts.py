@@ -20,7 +20,7 @@ from rsctl.cli.show import print_message
 
 _IF_NOT_IGNORED = (
     *(signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
-    *(signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU),
+    *(signal.SIGPROF, signal.SIGXCPU),  # SIGVTALRM is rsctl's own: cpu_limit.py
 )
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *_IF_NOT_IGNORED)
 _DO_NOTHING = operator.is_  # of the number and the frame
@@ -51,7 +51,6 @@ class Interrupts:
         # None once it has raised: a second exception would cut short what the first one started.
         self._raise_at: int | None = 1
         self._raised_by = 1  # the number of signals when it raised
-        self._is_way_out = False  # whether SIGQUIT came after that: something cannot be stopped
         self._on_first: Callable[[], None] | None = None
         self._main = threading.get_ident()
 
@@ -73,7 +72,7 @@ class Interrupts:
         signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
         wakeup = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         before = {number: signal.signal(number, _DO_NOTHING) for number in numbers}
-        before[signal.SIGURG] = signal.signal(signal.SIGURG, self._on_counted)
+        before[signal.SIGURG] = signal.signal(signal.SIGURG, self._raise_if_due)
         try:
             yield self
         finally:
@@ -106,13 +105,7 @@ class Interrupts:
             on_first()
         self._raise_if_due()
 
-    def _on_counted(self, _number: int, _frame: FrameType | None) -> None:
-        self._raise_if_due()
-        if self._is_way_out:
-            signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-            signal.raise_signal(signal.SIGQUIT)
-
-    def _raise_if_due(self) -> None:
+    def _raise_if_due(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         if self._is_due():
             self._raise_at, self._raised_by = None, self.count
             raise KeyboardInterrupt
@@ -133,14 +126,15 @@ class Interrupts:
             self.count += sum(number in SIGNALS for number in numbers)
             if ending in ready:
                 return
-            if self._raise_at is None and self.count > self._raised_by:
-                self._is_way_out |= signal.SIGQUIT in numbers
-            was_due, is_due = is_due, self._is_due() or self._is_way_out
+            has_raised = self._raise_at is None and self.count > self._raised_by
+            if has_raised and signal.SIGQUIT in numbers:  # the way out: something cannot be stopped
+                os._exit(128 + signal.SIGQUIT)
+            was_due, is_due = is_due, self._is_due()
             if is_due and not (was_due and ready):
                 signal.pthread_kill(self._main, signal.SIGURG)
             if self.count > seen and (on_first := self._on_first):
                 seen = self.count
-                on_first()
+                threading.Thread(target=on_first, daemon=True).start()  # it may wait, as for a full pipe
 
 
 class BackgroundCancel:
@@ -159,8 +153,7 @@ class BackgroundCancel:
             if self.is_asked:
                 return
             self.is_asked = True
-            # This may be the watcher's thread, which must continue to count signals. The
-            # main thread may be waiting for a slow answer of the same cloud.
+            # The main thread may be waiting for a slow answer of the same cloud.
             threading.Thread(target=self._send, daemon=True).start()
         print_message("cancelling; interrupt again to stop waiting for the end")
 

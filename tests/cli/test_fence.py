@@ -15,6 +15,7 @@ import pytest
 
 from rsctl.cli.fence import Escape, fence_output
 from tests.cli.conftest import Cli
+from tests.kit.polling import DEADLINE_SECONDS
 
 HOSTILE = (
     "::stop-commands::pwned",
@@ -217,6 +218,26 @@ def test_two_streams_into_one_are_one_text() -> None:
         "four::notice::rsctl",
         ":\\u003aerror::five",
     ]
+
+
+FENCED = """
+import os, sys
+from rsctl.cli.fence import run_fenced
+sys.exit(run_fenced(sys.argv[1:], None, os.environ))
+"""
+SIGNALLING = """
+import ctypes, os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+threads = os.listdir(f"/proc/{os.getppid()}/task")
+ctypes.CDLL(None).tgkill(os.getppid(), max(map(int, threads)), signal.SIGTERM)
+assert signal.sigtimedwait([signal.SIGTERM], 10)
+"""
+
+
+def test_a_signal_that_another_thread_gets_reaches_the_command() -> None:
+    """The kernel chooses the thread; the signal interrupts the wait of that thread only."""
+    argv = [sys.executable, "-c", FENCED, sys.executable, "-c", SIGNALLING]
+    subprocess.run(argv, check=True, timeout=DEADLINE_SECONDS)
 
 
 def test_a_terminal_of_a_ci_system_is_fenced(rsctl: Cli) -> None:

@@ -46,6 +46,12 @@ class Signals:
             if self.is_cancelled:
                 raise Cancelled
             yield
+        except SystemError:
+            if not self.is_cancelled:
+                raise
+            # CPython 3.10 and 3.11 replace the exception of a handler by this one if another
+            # signal, such as that of a child's end, arrives meanwhile.
+            raise Cancelled from None
         finally:
             self._is_interruptible = False
 
