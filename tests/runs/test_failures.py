@@ -232,6 +232,28 @@ def test_the_lines_are_those_before_the_report_of_that_rank() -> None:
     assert unreported.lines[-1] == "the launcher's own"
 
 
+def test_a_traceback_in_colours_has_the_same_cause() -> None:
+    """Python prints one since 3.13 where FORCE_COLOR is set, as CI systems do."""
+    coloured = [
+        "Traceback (most recent call last):",
+        '  File \x1b[35m"/app/train.py"\x1b[0m, line \x1b[35m2\x1b[0m, in \x1b[35mf\x1b[0m',
+        '    return \x1b[31m{"a": 1}\x1b[0m\x1b[1;31m[x]\x1b[0m',
+        "           \x1b[31m~~~~~~~~\x1b[0m\x1b[1;31m^^^\x1b[0m",
+        "\x1b[1;35mKeyError\x1b[0m: \x1b[35m'b'\x1b[0m",
+    ]
+    failure = Failure(replica="worker-0", time=at(9), exit_code=1)
+    found = first_failure([failure], begun(worker_0=["step 1", *coloured]))
+    assert [cause.code for cause in found.causes] == ["key-missing"]
+    assert found.causes[0].message.endswith(": KeyError: 'b', at /app/train.py:2 in f")
+    assert found.lines == [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 2, in f',
+        '    return {"a": 1}[x]',
+        "           ~~~~~~~~^^^",
+        "KeyError: 'b'",
+    ]
+
+
 def test_what_the_target_reports_counts_where_the_log_says_less() -> None:
     reported = ["x"] * 30 + BROKEN
     failure = Failure(replica="worker-0", time=at(9), exit_code=1, lines=reported)

@@ -13,11 +13,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rsctl.atomic_file import open_regular
 from rsctl.node.structured_lines import apart
 from rsctl.runs.stream.events import TIME_LENGTH, LogEvent, Stream, now
 from rsctl.runs.stream.rank_marks import leading_mark, take_mark
 from rsctl.runs.stream.redraws import logged_lines
+from rsctl.runs.stream.sanitize import without_escapes
 
 MAX_LINE = 256 * 1024
 LINE_CONTINUES = b" [too long for one line: it continues in the next]"
@@ -237,10 +240,14 @@ def _text(data: bytes) -> str:
 
 
 def tail_lines(path: Path, replica: str, lines: int) -> Iterator[LogEvent]:
-    """At least the last `lines` whole lines of a replica's log; none if it does not exist."""
+    """At least the last `lines` whole lines of a replica's log; none if it does not exist.
+
+    They have no colours: Python and other programs colour a traceback where FORCE_COLOR is set.
+    """
     with closing(JournalReader(path, replica, tail_offset(path, lines))) as reader:
         while batch := reader.read():
-            yield from batch
+            for line in batch:
+                yield replace(line, text=without_escapes(line.text))
 
 
 def tail_offset(path: Path, lines: int) -> int:

@@ -52,8 +52,8 @@ def write_source(folder: Path, names: set[str], script: str) -> Path:
 def test_a_file_for_every_module(rsctl: Rsctl, tmp_path: Path, run: str, search_path: str) -> None:
     names = imported_modules()
     assert {"argparse", "random", "secrets", "selectors", "typing"} <= names
-    # What Python itself imports before a script, no source can replace where PYTHONPATH has it.
-    names -= loaded_at_start() if search_path == "source" else set()
+    # A source on the path replaces what Python itself imports before it starts a program.
+    names -= loaded_at_start() if search_path == "source" or run == "module" else set()
     source = write_source(tmp_path / "source", names, SCRIPT.format(name="secrets"))
     (source / "secrets.py").write_text(OWN)
     (source / "random.py").write_text(OWN)
@@ -71,8 +71,8 @@ def test_a_file_for_every_module(rsctl: Rsctl, tmp_path: Path, run: str, search_
 
 
 def loaded_at_start() -> set[str]:
-    """The modules that Python has loaded when it starts a script."""
-    code = "import sys; print(*sys.modules)"
+    """The modules that Python has loaded when it starts a script or, by `-m`, a module."""
+    code = "import runpy, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
 

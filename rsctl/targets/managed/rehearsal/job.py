@@ -174,7 +174,7 @@ def _missing_pip() -> Iterator[Finding]:
 
     if find_spec("pip") is None:
         message = f"pip installs a package, and {sys.executable} has no pip"
-        remedy = "install it: python -m ensurepip, or use --rehearse-with docker"
+        remedy = f"install it: {sys.executable} -m ensurepip, or use --rehearse-with docker"
         yield error("pip", message, remedy, "run.package")
 
 

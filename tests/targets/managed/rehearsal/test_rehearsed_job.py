@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,19 @@ def test_processes_run_the_command_of_an_image_that_they_do_not_have(
     found = rehearsal_findings(submission, "process")
     assert [(f.severity, f.path) for f in found[1:]] == expected
     assert make_settings(submission, "process", {}).source == str(tmp_path)
+
+
+def test_a_missing_pip_is_installed_by_the_python_of_rsctl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Environments of uv have no pip, and the first Python on PATH may be another one."""
+    monkeypatch.setitem(sys.modules, "pip", None)
+    run = {"package": ".", "script": "train.py", "launcher": "none"}
+    job = make_job(tmp_path, image={"uri": "mine:1"}, run=run)
+    [_, found] = rehearsal_findings(Submission(make_plan("sagemaker"), job), "process")
+    assert found.message == f"pip installs a package, and {sys.executable} has no pip"
+    remedy = f"install it: {sys.executable} -m ensurepip, or use --rehearse-with docker"
+    assert found.remedy == remedy
 
 
 def test_notes_say_what_stands_in(tmp_path: Path) -> None:
