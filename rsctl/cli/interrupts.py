@@ -134,7 +134,9 @@ class Interrupts:
                 signal.pthread_kill(self._main, signal.SIGURG)
             if self.count > seen and (on_first := self._on_first):
                 seen = self.count
-                threading.Thread(target=on_first, daemon=True).start()  # it may wait, as for a full pipe
+                threading.Thread(
+                    target=on_first, daemon=True
+                ).start()  # it may wait, as for a full pipe
 
 
 class BackgroundCancel:
