@@ -279,15 +279,24 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "xla",
-        r"XlaRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} failed: "
-        r"([^\n]{1,200})"
-        r"|JaxRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})",
+        r"(?:Xla|Jax)RuntimeError: ((?:INVALID_ARGUMENT|UNIMPLEMENTED|FAILED_PRECONDITION): "
+        r"[^\n]{0,200})",
+        "XLA, or a kernel that it calls, refuses a computation: {names}",
+        "compare the shapes, types and sharding that the message names with what the accelerator "
+        "supports: try float32, or a kernel of XLA in place of Pallas; install versions of jax, "
+        "jaxlib and libtpu that belong together",
+    ),
+    cause(
+        "xla",
+        r"(?:Xla|Jax)RuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} "
+        r"failed: ([^\n]{1,200})",
         "XLA reported an error: {names}",
         "see the first such error in the logs of all replicas; a lost process ends the others",
     ),
     cause(
         "distributed-call",
-        r"gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\] ((?=[^\n]{0,160}(?:must|may not|support|[Uu]nknown"
+        r"gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\] (?!uv_)"
+        r"((?=[^\n]{0,160}(?:must|may not|support|[Uu]nknown"
         r"|required|should|specified|specify|mode|[Ss]ize|match|[Ii]nvalid|initialized|not set"
         r"|only))"
         r"(?![^\n]{0,160}(?:timeout|timed out))[^\n]{1,200})",
