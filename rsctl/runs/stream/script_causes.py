@@ -174,7 +174,7 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "syntax",
-        r'File "([^"\n]{1,200})", line \d{1,7}\n[^\n]{0,300}\n(?:[^\n]{0,200}\^[^\n]{0,100}\n)?'
+        r'File ("[^"\n]{1,200}", line \d{1,7})\n[^\n]{0,300}\n(?:[^\n]{0,200}\^[^\n]{0,100}\n)?'
         r"(?:SyntaxError|IndentationError|TabError): ",
         "Python cannot parse a file: {names}",
         "correct the line, or use an image.base whose Python is as new as the file's syntax",
