@@ -124,10 +124,14 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "crash",
-        r"[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
-        r"signal 11\b"
-        r"|return code = -11\b",
-        "native code crashed",
+        r"PC: @ {1,9}0x\w{1,16} {1,4}\(unknown\) {1,4}"
+        r"(?! |_{0,2}(?:pthread_kill|gsignal|abort|raise))([^\n]{2,160})"
+        r"|==== backtrace[^\n]{0,40}\n"
+        r"(?:[^\n]{0,160}(?:libucs|__sigaction|killpg)[^\n]{0,80}\n){1,4}"
+        r" {0,4}\d{1,2} {1,4}(?:0x\w{1,16} )?([^\n\[]{2,160}?) *(?:\[|\n|$)"
+        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
+        r"signal 11\b|return code = -11\b",
+        "native code crashed: {names}",
         "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
     ),
     cause(
