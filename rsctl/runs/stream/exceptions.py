@@ -120,7 +120,7 @@ _NO_ERROR_LINE = re.compile(
     r"|\b(?:0|no|without) errors?\b"
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
 )
-_PROSE = re.compile(r"([\"'])[^\"'\n]* [^\n]*?\1|#.*")
+_PROSE = re.compile(r"\"[^\"]*\"|'[^']*'|#.*")
 _MARKS = re.compile(r"[\s~^]*$")
 _USER_CODE = "in user code:"
 _LISTS = re.compile(r"(?::|\d validation errors? for \S{1,120})\s*$")
@@ -424,7 +424,7 @@ def without_prose(lines: Sequence[str]) -> list[str]:
         if _FRAME.match(line):
             depth = _indent(line) + 1
         elif depth and line.strip() and _indent(line) >= depth:
-            line = _PROSE.sub("", line)
+            line = _PROSE.sub(lambda part: "" if " " in part[0] else part[0], line)
         else:
             depth = 0
         found.append(line)

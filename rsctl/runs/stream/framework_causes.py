@@ -100,6 +100,7 @@ FRAMEWORK_CAUSES = (
         r"|Loading a checkpoint for (MP=\d{1,4} but world size is \d{1,6})"
         r"|KeyError: '(?:unexpected|missing) key \"([^\"\n]{1,120})\" in state_dict"
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
+        r"|RuntimeError: Keys '[^'\n]{1,2000}' are missing"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
         r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
         r"|, in \w{0,30}load_(?:\w{1,20}_)?(?:state_dict|params?|weights|checkpoint|ckpt)\w{0,12}\n"

@@ -125,7 +125,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "crash",
         r"PC: @ {1,9}0x\w{1,16} {1,4}\(unknown\) {1,4}"
-        r"(?! |_{0,2}(?:pthread_kill|gsignal|abort|raise))([^\n]{2,160})"
+        r"(?! |\(|_{0,2}(?:pthread_kill|gsignal|abort|raise))([^\n]{2,160})"
         r"|==== backtrace[^\n]{0,40}\n"
         r"(?:[^\n]{0,160}(?:libucs|__sigaction|killpg)[^\n]{0,80}\n){1,4}"
         r" {0,4}\d{1,2} {1,4}(?:0x\w{1,16} )?([^\n\[]{2,160}?) *(?:\[|\n|$)"
@@ -175,6 +175,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "the script reads an input that the job does not have: {names}",
         "name it so in inputs of the job (lower case after SM_CHANNEL_), or let the script read "
         "the folder of an input that the job has",
+    ),
+    cause(
+        "package-versions",
+        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: "
+        r"'([^'\n]{1,160}/(?:site|dist)-packages/[^'\n]{1,200})'",
+        "a file of an installed package is missing: {names}",
+        "install the package again in image.python, in a version that has the file, and not while "
+        "the job runs, when other ranks import it",
     ),
     cause(
         "file-missing",

@@ -57,6 +57,7 @@ SCRIPT_CAUSES = (
         r"|(LLVM ERROR: [^\n]{1,120})|(map::at)$|(error: '?\w{2,5}\.\w{1,40}' op [^\n]{1,80})"
         r"|[Pp](?:tx|TX)as (?:fatal|error)[^\n:]{0,20}: ([^\n]{1,120})"
         r"|[Cc]annot find a working triton installation|TritonMissing|Triton compilation failed"
+        r"|CompilationError: at \d{1,5}:(?:[^\n]{0,300}\n){1,60}? {0,200}\^\n([^\n]{1,160})"
         r"|(?:OutOfResources|PTXASError|CompilationError): ([^\n]{1,160})|Triton Error "
         r"\[\w{2,5}\]: "
         r"([^\n]{1,100})|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"

@@ -15,6 +15,7 @@ from rsctl.runs.stream.exceptions import (
     find_exception,
     find_native_error,
     unwrapped,
+    without_prose,
 )
 from rsctl.runs.stream.failure_lines import failure_lines
 
@@ -410,6 +411,8 @@ def test_hostile_lines_do_not_take_long() -> None:
     lines += ["A." * 50_000, "│" * 100_000, "[rank1]: " * 20_000, "a: line 1: " * 10_000] * 20
     assert find_exception(lines) is None
     assert find_native_error(lines) is None
+    code = ['  File "/app/train.py", line 9, in f', "    '" + "a " * 100_000]
+    assert without_prose(code) == code
 
 
 LOGGED = """\
