@@ -479,7 +479,7 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "package-versions",
-        r"cannot import name ('\w{1,80}'(?: from '[\w.]{1,120}')?)",
+        r"cannot import name (?!'(?:_C|_ext|csrc)')('\w{1,80}'(?: from '[\w.]{1,120}')?)",
         "the versions of packages do not fit each other: {names}",
         "install versions that belong together in image.python; a file of the source with the name "
         "of a package hides it",

@@ -54,7 +54,8 @@ GPU_CAUSES = (
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|Cuda failure (?:\d{1,4} )?'out of memory'"
         r"|RESOURCE_EXHAUSTED: Failed to allocate request|hipErrorOutOfMemory"
-        r"|Dst tensor is not initialized|Out of memory error on GPU \d"
+        r"|Dst tensor is not initialized|Out of memory error on GPU \d|cudaErrorMemoryAllocation"
+        r"|what\(\): {1,4}[^\n]{0,200}\bout of memory|std::bad_alloc: (?:out_of|RMM )"
         rf"|OOM when allocating tensor[^\n]{{0,300}}(?i:device:gpu){_numbered('2')}",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",

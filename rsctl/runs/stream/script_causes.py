@@ -109,6 +109,7 @@ SCRIPT_CAUSES = (
     cause(
         "extension-missing",
         rf"No module named '({COMPILED_PART}[\w.]{{0,60}})'"
+        r"|cannot import name ('(?:_C|_ext|csrc)'(?: from '[\w.]{1,80}')?)"
         r"|FlashAttention2 has been toggled on, but it cannot be used[^\n]{0,80}(?:flash_attn)?()"
         r"|(?:exllama|awq|bitsandbytes)[\w ]{0,30}kernels? (?:is|are) not installed()"
         r"|Error: Not compiled with (GPU|CUDA) support"
@@ -118,8 +119,9 @@ SCRIPT_CAUSES = (
         r"|Unable to (?:import|load) (?:the )?(?:custom|compiled|CUDA) ([^\n]{1,80})",
         "a package was installed without its compiled part: {names}",
         "install its build for the image's torch and CUDA, or build it there (an image.base with "
-        "the CUDA toolkit, pip's --no-build-isolation); amp_C, apex_C and fused_ are of NVIDIA's "
-        "apex, built with --cpp_ext and --cuda_ext",
+        "the CUDA toolkit, pip's --no-build-isolation); a folder of its source beside the script "
+        "hides the installed package; amp_C, apex_C and fused_ are of NVIDIA's apex, built with "
+        "--cpp_ext and --cuda_ext",
     ),
     cause(
         "extension-missing",
