@@ -152,7 +152,7 @@ REPORT_CAUSES = (
     ),
     cause(
         "script-failed",
-        rf"([^\n:]{{0,80}})\. {REFERS}",
+        rf"(\w[^\n:]{{0,80}})\. {REFERS}",
         "a program says only that a process which it started failed: {names}",
         "see that process's own error: above, in the logs of the other replicas, or in its own "
         "log, with Ray in /tmp/ray/session_latest/logs/worker-*.err of its node",
