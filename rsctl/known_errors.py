@@ -24,7 +24,10 @@ _TEMPLATE = re.compile(r"\{\w{1,40}\}.*[\"']\)?$")
 """A message as it stands in a line of code, in a traceback that also has it with its values."""
 
 NO_SPACE = r"[Nn]o space left on device|[Dd]isk quota exceeded"
-NO_MEMORY = r"(?<!OutOf)MemoryError\b|std::bad_alloc|[Cc](?:annot|an't) allocate memory"
+NO_MEMORY = (
+    r"(?<!OutOf)MemoryError\b(?!: std::bad_alloc: )|std::bad_alloc(?!: )"
+    r"|[Cc](?:annot|an't) allocate memory"
+)
 NO_IMAGE = r"manifest unknown|manifest for \S+ not found|[Nn]o such image"
 PULL_DENIED = r"pull access denied"
 OTHER_REGION = (

@@ -20,6 +20,7 @@ from rsctl.runs.stream.exception_kinds import (
     SAMPLE_KIND,
 )
 from rsctl.runs.stream.exceptions import (
+    REFERS,
     Raised,
     find_error_line,
     find_exception,
@@ -27,6 +28,7 @@ from rsctl.runs.stream.exceptions import (
     is_below_error,
     unwrapped,
     without_marks,
+    without_prose,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
 from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY, NO_ACCESS, NO_ACCESS_REMEDY
@@ -43,10 +45,13 @@ _SHORT_LINE = 200
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
-    r"Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d"
+    r"\(ignored\)\s*$|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
+    r"|Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d"
     r"|retryable exception: "
 )
-"""A request that failed and was made again: if the last one fails too, it raises an exception."""
+"""A failure that the program survived: a request that it made again raises an exception if the last
+one fails, too.
+"""
 _EFFECTS = frozenset(
     {NCCL, LOST_PEER, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons"}
     | {"pipe", "ray-worker"}
@@ -54,9 +59,11 @@ _EFFECTS = frozenset(
 _SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
 """The report on a process of torch.multiprocessing, if its own traceback is missing."""
 
+_REFERRING = rf"\w{{1,80}}: [^\n]{{0,200}}{REFERS}"
+
 _VAGUE = re.compile(
-    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|CalledProcessError|ChildFailedError|SystemExit"
-    rf"|ProcessExitedException"
+    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|{_REFERRING}|CalledProcessError|ChildFailedError"
+    r"|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
     r"|AcceleratorError|DatasetGenerationError|CancelledError|[^\n]{0,200}ExecuteUserScriptError"
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
@@ -70,8 +77,8 @@ _ABORTED = re.compile(
 """Lines that follow an exception, as the program ends while threads of its libraries still run."""
 
 _OF_LAUNCHER = re.compile(
-    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|ChildFailedError|SystemExit|ProcessExitedException"
-    r"|TrainingFailedError|TuneError|TypeError: RayTaskError\."
+    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|{_REFERRING}|ChildFailedError|SystemExit"
+    r"|ProcessExitedException|TrainingFailedError|TuneError|TypeError: RayTaskError\."
     r"|CalledProcessError: Command \W{0,3}[^' ]{0,200}(?:python[\d.]{0,5}|torchrun|accelerate"
     r"|deepspeed|mpirun|mpiexec|srun|bash|sh)(?:\.exe)?[' ])"
 )
@@ -80,7 +87,7 @@ _ERROR = re.compile(
     r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
     r"|No such|got completion with|[Kk]illed|application crash on|OOM|oom[_-]kill|exceeded"
     r"|\d: E [a-z]\w{1,30}/|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)"
-    r"|[Aa]borted|[Mm]ismatch"
+    r"|[Aa]borted|[Mm]ismatch|\b(?:died|dead)\b"
 )
 _NCCL_WARNING = re.compile(
     rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
@@ -438,7 +445,7 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 def _text(lines: Iterable[str]) -> str:
     short = [line for line in _shortened(list(lines)) if not _RETRIED.search(line)]
     short = [line for line in short if not is_below_error(line)]
-    return "\n".join(without_marks(unwrapped(short)))
+    return "\n".join(without_prose(without_marks(unwrapped(short))))
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rsctl.runs.stream.exceptions import REFERS
 from rsctl.runs.stream.memory_causes import LESS_MEMORY, NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
 
@@ -148,6 +149,13 @@ REPORT_CAUSES = (
         "Ray says only that a worker or a trial failed",
         "see that worker's own exception: above, in the logs of the other nodes, or in error.txt "
         "below its folder in ray_results",
+    ),
+    cause(
+        "script-failed",
+        rf"(\w[^\n:]{{0,80}})\. {REFERS}",
+        "a program says only that a process which it started failed: {names}",
+        "see that process's own error: above, in the logs of the other replicas, or in its own "
+        "log, with Ray in /tmp/ray/session_latest/logs/worker-*.err of its node",
     ),
     cause(
         "script-failed",

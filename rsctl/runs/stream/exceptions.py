@@ -23,14 +23,14 @@ _PREFIX = re.compile(
     r"|\([\w=, ]{1,60}(?:\([\w-]{1,60}\) )?pid=\d{1,9}(?:, ip=[\da-fA-F.:\[\]]{2,50})?\) ?"
     r"|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) ?"
     r"|(?:[\w.-]{0,60}algo-\d{1,3}-\w{5}|[\w.-]{1,60}[-_]\d{1,4}) {1,9}\| ?"
-    r"|\d{1,5}: ?(?=[A-Z ]|$))"
+    r"|\d{1,5}: ?(?=[A-Z ]|[a-z_]\w{0,60}\.|$))"
 )
 _BOX = re.compile(r"[\u2500-\u257f]")
 _BOX_FRAME = re.compile(r" *(/[^:\n]{1,300}\.py):(\d{1,7}) in ([\w<>]{1,100})(?: |$)")
 _HEADER = "Traceback (most recent call last):"
 _MEMBER = re.compile(r" *\+[-+]{3,60} \d{1,4} -{3}")
 _GROUP_MARGIN = re.compile(r" *(?:\| ?|\+[-+ ]*(?:\d{1,4} -+)?)")
-_FRAME = re.compile(r' *File "([^"\n]{1,300})", line (\d{1,7})(?:, in ([^\n]{1,100}))?$')
+_FRAME = re.compile(r'\s*File "([^"\n]{1,300})", line (\d{1,7})(?:, in ([^\n]{1,100}))?$')
 _RAISED = re.compile(
     r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}"
     r"|(?:[A-Za-z_]\w{0,60}\.){1,8}[a-z]{0,8}(?:error|timeout))"
@@ -81,7 +81,7 @@ _ERROR_LINE = re.compile(
 _BELOW_ERROR = re.compile(
     r"(?:\[[^\]]{1,20}\]:? ?|> )?(?:[DIW]\d{4} \d\d:\d\d:|\[W\d{0,4} (?!\S{1,30} TCPStore)"
     r"|\d{4}-\d\d-\d\d[ T][\d:.,]{8,20}:? [DIW] (?!tensorflow/core/framework/op_kernel)"
-    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|xla_bridge\.py:\d"
+    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|xla_bridge\.py:\d|libibverbs: Warning: couldn't load driver"
     r"|\S{1,300}\.py:\d{1,7}: \w{0,40}Warning: )"
 )
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
@@ -102,17 +102,25 @@ _NO_SENTENCE = re.compile(
     r"|[Dd]efault|[Ii]gnor|[Pp]roceed|[Ss]kip|instead"
 )
 _LAST_LINES = 3
+REFERS = (
+    r"(?:[Ss]ee|[Cc]heck|[Ii]nspect)\b[^.\n]{0,60}"
+    r"(?:\babove\b|previous error|for (?:the )?root cause)"
+)
+"""The words of an exception that refers to an error of another process, before it in the log."""
+
 _NO_ERROR_LINE = re.compile(
-    r"[Ww]arning|WARN(?!.{0,40}ERROR)|NCCL INFO|[Rr]etrying|will retry|trying again"
+    rf"{REFERS}"
+    r"|[Ww]arning|WARN(?!.{0,40}ERROR)|NCCL INFO|[Rr]etrying|will retry|trying again"
     r"|^\[?W\d{0,4}[ \]]|exit(?:ed|s)? ?(?:with|code)|exitcode"
     r"|dependency resolver does not|TrainingFailedError|RayTaskError\.as_|Trials did not complete"
     r"|restarting failed container|coredump_hook|crash data gathering"
     r"|Error executing job with overrides|failed to run torchrun|conda\.cli\.main_run"
     r"|return(?:ed)? (?:code|non-zero)|(?:slurmstepd|srun): |make(?:\[\d{1,3}\])?: \*\*\*"
-    r"|, defaulting to|not a git repository|cannot set terminal process|elastic/"
+    r"|Error caught was|, defaulting to|not a git repository|cannot set terminal process|elastic/"
     r"|\b(?:0|no|without) errors?\b"
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
 )
+_PROSE = re.compile(r"\"[^\"]*\"|'[^']*'|#.*")
 _MARKS = re.compile(r"[\s~^]*$")
 _USER_CODE = "in user code:"
 _LISTS = re.compile(r"(?::|\d validation errors? for \S{1,120})\s*$")
@@ -133,6 +141,10 @@ _NATIVE = (
         r"(Assertion [`'][^\n]{1,200}' failed)"
     ),
     re.compile(r"(Check failed: [^\n]{1,300})"),
+    re.compile(
+        r"(?m:^)(?:F\d{4} [\d:.]{8,15} {1,9}\d{1,15} |\d{4}-\d\d-\d\d [\d:.]{8,15}: F )"
+        r"([^\s\]]{1,200}:\d{1,7}\] [^\n]{1,300})"
+    ),
     re.compile(r"(Fatal Python error: (?!Segmentation|Aborted|Bus)[^\n]{1,160})"),
     re.compile(
         r"(double free or corruption[^\n]{0,40}|free\(\): [a-z ]{3,40}|malloc\(\): [a-z ]{3,60}"
@@ -178,9 +190,9 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     chain = _raised(clean) or _without_traceback(clean)
     if not chain:
         return _cut_off(clean)
-    group = next((i for i, each in enumerate(chain) if "sub-exception" in each.text), None)
-    if group is not None and group + 1 < len(chain):
-        chain = chain[: group + 2]
+    is_group = ["sub-exception" in each.text for each in chain]
+    if True in is_group and False in is_group[is_group.index(True) :]:
+        chain = chain[: is_group.index(False, is_group.index(True)) + 1]
     same = [each for each in chain if each.text == chain[-1].text and _is_own(each.position)]
     last, first = (same or chain[-1:])[0], chain[0]
     text = last.text
@@ -356,17 +368,18 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
     """The exceptions of all tracebacks in the order of the lines."""
     found: list[Raised] = []
     frames: list[tuple[str, str, str]] = []
-    inside = False
+    inside, depth = False, 1
     for number, line in enumerate(lines):
         if "Traceback (most recent call last)" in line:
-            inside, frames = True, []
+            inside, frames, depth = True, [], _indent(line) + 1
         elif match := _FRAME.match(line):
-            inside = True
+            inside, depth = True, max(1, _indent(line))
             frames.append((match[1], match[2], match[3] or ""))
-        elif inside and line[:1].strip() and (match := _RAISED.match(line)):
+        elif inside and _indent(line) < depth and (match := _RAISED.match(line.lstrip())):
             kind, message = match[1], match[2] or ""
             if not (_ENDS.search(kind) or frames):
                 continue
+            following = _dedented(lines[number + 1 : number + 1 + _MOST_LINES], _indent(line))
             if in_worker := _IN_WORKER.match(message):
                 kind, message = in_worker[1], ""
                 inside = True  # its own traceback follows
@@ -374,10 +387,10 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 continue
             message = _of_user_code(message, lines[number + 1 :])
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
-                message = _next_text(lines[number + 1 :], has_colon=match[2] == "")
+                message = _next_text(following, has_colon=match[2] == "")
                 message = message or _asserted(kind, lines[:number])
             else:
-                message = _whole_text(message, lines[number + 1 : number + 1 + _MOST_LINES])
+                message = _whole_text(message, following)
             text = _short(f"{kind}: {message}" if message else kind)
             found.append(
                 Raised(
@@ -390,6 +403,31 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 )
             )
             inside, frames = False, []
+    return found
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _dedented(lines: Sequence[str], indent: int) -> list[str]:
+    """The lines without the indentation of the exception that they follow."""
+    return [line if line[:indent].strip() else line[indent:] for line in lines]
+
+
+def without_prose(lines: Sequence[str]) -> list[str]:
+    """The lines without the sentences and comments in a traceback's source code: these name errors
+    that did not occur.
+    """
+    found, depth = [], 0
+    for line in lines:
+        if _FRAME.match(line):
+            depth = _indent(line) + 1
+        elif depth and line.strip() and _indent(line) >= depth:
+            line = _PROSE.sub(lambda part: "" if " " in part[0] else part[0], line)
+        else:
+            depth = 0
+        found.append(line)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from rsctl.runs.stream.diagnosis import TORCHRUN_ERROR, is_of_launcher, known_causes
-from rsctl.runs.stream.exceptions import find_exception, is_complete
+from rsctl.runs.stream.exceptions import REFERS, find_exception, is_complete
 from rsctl.runs.stream.gpu_causes import NCCL
 from rsctl.runs.stream.structured import is_structured
 
@@ -25,6 +25,7 @@ _BLANKS = {"n": "\n", "t": "\t"}
 _INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
 _FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
 _STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
+_REFERS = re.compile(REFERS)
 _MAX_LINES = 30
 _MOST_KEPT = 600  # the lines of a tail, and those of a traceback inside one of them
 _PLAIN_LINES = 10
@@ -79,11 +80,12 @@ def _last_failure(kept: list[str]) -> list[str]:
     while starts and (header := _beside(kept, starts)):
         kept = kept[:header]
         starts.pop()
-    if starts and _is_of_starter(kept[starts[-1] :]):
+    while starts and _is_of_starter(kept[starts[-1] :]):
         before = kept[: starts[-1]]
-        if len(starts) > 1 or known_causes(before[-_PLAIN_LINES:], 1, None):
-            kept = before
-            starts.pop()
+        if len(starts) == 1 and not known_causes(before[-_PLAIN_LINES:], 1, None):
+            break
+        kept = before
+        starts.pop()
     if not starts:
         return _plain_end(kept)
     while len(starts) > 1 and not is_complete(kept[starts[-1] :]):
@@ -117,11 +119,13 @@ def _beside(kept: list[str], starts: list[int]) -> int:
 
 
 def _is_of_starter(block: Sequence[str]) -> bool:
-    """Whether a traceback is the report of torchrun or accelerate that a rank failed."""
+    """Whether a traceback is the report of a program that a process which it started failed."""
     if any(line.startswith(TORCHRUN_ERROR) for line in block):
         return True
     raised = find_exception(block)
-    return raised is not None and is_of_launcher(raised) and bool(_STARTER.search(raised.raiser))
+    if raised is None or not is_of_launcher(raised):
+        return False
+    return bool(_STARTER.search(raised.raiser) or _REFERS.search(raised.text))
 
 
 def _follows_another(lines: Sequence[str]) -> bool:

@@ -100,6 +100,7 @@ FRAMEWORK_CAUSES = (
         r"|Loading a checkpoint for (MP=\d{1,4} but world size is \d{1,6})"
         r"|KeyError: '(?:unexpected|missing) key \"([^\"\n]{1,120})\" in state_dict"
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
+        r"|RuntimeError: Keys '[^'\n]{1,2000}' are missing"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
         r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
         r"|, in \w{0,30}load_(?:\w{1,20}_)?(?:state_dict|params?|weights|checkpoint|ckpt)\w{0,12}\n"
@@ -212,7 +213,7 @@ FRAMEWORK_CAUSES = (
         r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"
         r"|assert len\(set\(t\.dtype for t in tensors\)\) == 1"
         r"|'status': '(?:INFLIGHT|NOT_AVAILABLE)'[^\n]{0,200}'ds_numel'"
-        r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
+        r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)|must be a matrix, got 1-D"
         r"|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered|Sharding propagation failed"
         r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
@@ -478,7 +479,7 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "package-versions",
-        r"cannot import name ('\w{1,80}'(?: from '[\w.]{1,120}')?)",
+        r"cannot import name (?!'(?:_C|_ext|csrc)')('\w{1,80}'(?: from '[\w.]{1,120}')?)",
         "the versions of packages do not fit each other: {names}",
         "install versions that belong together in image.python; a file of the source with the name "
         "of a package hides it",
@@ -486,7 +487,7 @@ FRAMEWORK_CAUSES = (
     cause(
         "grpc-peer",
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
-        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|(?<!Credential)UnavailableError(?:: |'>, )"
+        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|(?<!Credential)(?<!Actor)UnavailableError(?:: |'>, )"
         r"|rendezvous\.cc:\d{1,5}\] This "
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "
@@ -513,7 +514,8 @@ FRAMEWORK_CAUSES = (
         "jax-peer",
         r"[Cc]oordination service[^\n]{0,200}(?:error|heartbeat|shut|unavailable|unhealthy|polled)"
         r"|(?:tasks are unhealthy|tasks have crashed|stopped sending heartbeats)"
-        r"|DEADLINE_EXCEEDED: Barrier timed out|JAX distributed service detected fatal",
+        r"|DEADLINE_EXCEEDED: Barrier timed out|JAX distributed service detected fatal"
+        r"|WatchTasks\w{0,9}\b[^\n]{0,60}: UNAVAILABLE",
         "JAX's coordination service lost a process, or waited for one in vain",
         "see the logs of the other replicas for the first failure; all processes must call "
         "jax.distributed.initialize",

@@ -124,10 +124,14 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "crash",
-        r"[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
-        r"signal 11\b"
-        r"|return code = -11\b",
-        "native code crashed",
+        r"PC: @ {1,9}0x\w{1,16} {1,4}\(unknown\) {1,4}"
+        r"(?! |\(|_{0,2}(?:pthread_kill|gsignal|abort|raise))([^\n]{2,160})"
+        r"|==== backtrace[^\n]{0,40}\n"
+        r"(?:[^\n]{0,160}(?:libucs|__sigaction|killpg)[^\n]{0,80}\n){1,4}"
+        r" {0,4}\d{1,2} {1,4}(?:0x\w{1,16} )?([^\n\[]{2,160}?) *(?:\[|\n|$)"
+        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
+        r"signal 11\b|return code = -11\b",
+        "native code crashed: {names}",
         "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
     ),
     cause(
@@ -171,6 +175,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "the script reads an input that the job does not have: {names}",
         "name it so in inputs of the job (lower case after SM_CHANNEL_), or let the script read "
         "the folder of an input that the job has",
+    ),
+    cause(
+        "package-versions",
+        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: "
+        r"'([^'\n]{1,160}/(?:site|dist)-packages/[^'\n]{1,200})'",
+        "a file of an installed package is missing: {names}",
+        "install the package again in image.python, in a version that has the file, and not while "
+        "the job runs, when other ranks import it",
     ),
     cause(
         "file-missing",
@@ -279,15 +291,24 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "xla",
-        r"XlaRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} failed: "
-        r"([^\n]{1,200})"
-        r"|JaxRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})",
+        r"(?:Xla|Jax)RuntimeError: ((?:INVALID_ARGUMENT|UNIMPLEMENTED|FAILED_PRECONDITION): "
+        r"[^\n]{0,200})",
+        "XLA, or a kernel that it calls, refuses a computation: {names}",
+        "compare the shapes, types and sharding that the message names with what the accelerator "
+        "supports: try float32, or a kernel of XLA in place of Pallas; install versions of jax, "
+        "jaxlib and libtpu that belong together",
+    ),
+    cause(
+        "xla",
+        r"(?:Xla|Jax)RuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} "
+        r"failed: ([^\n]{1,200})",
         "XLA reported an error: {names}",
         "see the first such error in the logs of all replicas; a lost process ends the others",
     ),
     cause(
         "distributed-call",
-        r"gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\] ((?=[^\n]{0,160}(?:must|may not|support|[Uu]nknown"
+        r"gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\] (?!uv_)"
+        r"((?=[^\n]{0,160}(?:must|may not|support|[Uu]nknown"
         r"|required|should|specified|specify|mode|[Ss]ize|match|[Ii]nvalid|initialized|not set"
         r"|only))"
         r"(?![^\n]{0,160}(?:timeout|timed out))[^\n]{1,200})",

@@ -54,7 +54,8 @@ GPU_CAUSES = (
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|Cuda failure (?:\d{1,4} )?'out of memory'"
         r"|RESOURCE_EXHAUSTED: Failed to allocate request|hipErrorOutOfMemory"
-        r"|Dst tensor is not initialized"
+        r"|Dst tensor is not initialized|Out of memory error on GPU \d|cudaErrorMemoryAllocation"
+        r"|what\(\): {1,4}[^\n]{0,200}\bout of memory|std::bad_alloc: (?:out_of|RMM )"
         rf"|OOM when allocating tensor[^\n]{{0,300}}(?i:device:gpu){_numbered('2')}",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
@@ -239,7 +240,7 @@ GPU_USE_CAUSES = (
         "processes",
         r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
         r"|Invalid device ordinal value|Duplicate GPU detected|But your machine only has: \["
-        r"|AssertionError: Invalid device id|hipErrorInvalidDevice\b"
+        r"|on same CUDA device|AssertionError: Invalid device id|hipErrorInvalidDevice\b"
         r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
         r"|number of (?:tasks per node|nodes) configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",

@@ -180,7 +180,7 @@ MPI_CAUSES = (
     ),
     cause(
         "ray-worker",
-        r"(RayActorError|ActorDiedError|WorkerCrashedError|NodeDiedError|LocalRayletDiedError"
+        r"(RayActorError|Actor(?:Died|Unavailable)Error|WorkerCrashedError|NodeDiedError|LocalRayletDiedError"
         r"|OwnerDiedError)\b|The (actor died) unexpectedly before"
         r"|Worker exit type: (SYSTEM_ERROR|NODE_OUT_OF_MEMORY|NODE_DIED)"
         r"|actor is dead because its (?:owner|worker process) has died|Owner's (node has crashed)"

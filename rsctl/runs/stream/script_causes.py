@@ -57,6 +57,7 @@ SCRIPT_CAUSES = (
         r"|(LLVM ERROR: [^\n]{1,120})|(map::at)$|(error: '?\w{2,5}\.\w{1,40}' op [^\n]{1,80})"
         r"|[Pp](?:tx|TX)as (?:fatal|error)[^\n:]{0,20}: ([^\n]{1,120})"
         r"|[Cc]annot find a working triton installation|TritonMissing|Triton compilation failed"
+        r"|CompilationError: at \d{1,5}:(?:[^\n]{0,300}\n){1,60}? {0,200}\^\n([^\n]{1,160})"
         r"|(?:OutOfResources|PTXASError|CompilationError): ([^\n]{1,160})|Triton Error "
         r"\[\w{2,5}\]: "
         r"([^\n]{1,100})|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"
@@ -108,6 +109,7 @@ SCRIPT_CAUSES = (
     cause(
         "extension-missing",
         rf"No module named '({COMPILED_PART}[\w.]{{0,60}})'"
+        r"|cannot import name ('(?:_C|_ext|csrc)'(?: from '[\w.]{1,80}')?)"
         r"|FlashAttention2 has been toggled on, but it cannot be used[^\n]{0,80}(?:flash_attn)?()"
         r"|(?:exllama|awq|bitsandbytes)[\w ]{0,30}kernels? (?:is|are) not installed()"
         r"|Error: Not compiled with (GPU|CUDA) support"
@@ -117,8 +119,9 @@ SCRIPT_CAUSES = (
         r"|Unable to (?:import|load) (?:the )?(?:custom|compiled|CUDA) ([^\n]{1,80})",
         "a package was installed without its compiled part: {names}",
         "install its build for the image's torch and CUDA, or build it there (an image.base with "
-        "the CUDA toolkit, pip's --no-build-isolation); amp_C, apex_C and fused_ are of NVIDIA's "
-        "apex, built with --cpp_ext and --cuda_ext",
+        "the CUDA toolkit, pip's --no-build-isolation); a folder of its source beside the script "
+        "hides the installed package; amp_C, apex_C and fused_ are of NVIDIA's apex, built with "
+        "--cpp_ext and --cuda_ext",
     ),
     cause(
         "extension-missing",
@@ -174,7 +177,7 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "syntax",
-        r'File "([^"\n]{1,200})", line \d{1,7}\n[^\n]{0,300}\n(?:[^\n]{0,200}\^[^\n]{0,100}\n)?'
+        r'File ("[^"\n]{1,200}", line \d{1,7})\n[^\n]{0,300}\n(?:[^\n]{0,200}\^[^\n]{0,100}\n)?'
         r"(?:SyntaxError|IndentationError|TabError): ",
         "Python cannot parse a file: {names}",
         "correct the line, or use an image.base whose Python is as new as the file's syntax",

@@ -407,6 +407,7 @@ TENSOR_CAUSES = (
         "nan-loss",
         r"Error: (Input (?:\w{1,10} )?contains (?:NaN|infinity)|probability tensor contains either"
         r"|matrix contains invalid numeric entries|cost matrix is infeasible"
+        r"|normal expects all elements of std >= 0"
         r"|all elements of (?:input|target) should be between 0 and 1)"
         r"|Assertion `(input_val >= zero && input_val <= one)`"
         r"|(satisfy the constraint [\w(), .=]{1,60}), but found invalid values:[^\n]{0,40}\n?"

@@ -40,7 +40,7 @@ from rsctl.runs.stream.diagnosis import known_causes
         (
             '  File "/x/train.py", line 3\n    match x:\n          ^\nSyntaxError: invalid syntax',
             "syntax",
-            "/x/train.py",
+            '"/x/train.py", line 3',
         ),
         ("RuntimeError: can't start new thread", "threads", ""),
         (

@@ -463,6 +463,41 @@ def test_the_warnings_of_nccl_before_a_traceback_say_why_it_failed() -> None:
     assert [cause.code for cause in causes] == ["nccl-network", "nccl"]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        'report("CUDA out of memory", batch["rollout"])',
+        "check(batch['rollout'])  # No space left on device",
+    ],
+)
+def test_the_source_code_in_a_traceback_names_no_cause(source: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in <module>',
+        f"    {source}",
+        "KeyError: 'rollout'",
+    ]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["key-missing"]
+
+
+def test_a_sample_that_the_program_skips_is_not_the_cause() -> None:
+    lines = ["Skipping a.jpg: cannot identify image file 'a.jpg'", "step 9", "ValueError: lr"]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["setting"]
+
+
+def test_a_computation_that_xla_refuses_is_not_the_loss_of_a_process() -> None:
+    """https://github.com/AI-Hypercomputer/maxtext/issues/264."""
+    line = (
+        "jaxlib.xla_extension.XlaRuntimeError: INVALID_ARGUMENT: Failed to compile a Mosaic "
+        "module: 'tpu.matmul' op Unsupported input data type in matrix multiplication."
+    )
+    (cause,) = known_causes([line], 1, None)
+    assert cause.code == "xla"
+    assert cause.message.startswith("XLA, or a kernel that it calls, refuses a computation: INVAL")
+
+
 def test_an_error_before_a_clear_exception_is_not_its_cause() -> None:
     lines = [
         "HTTP Error 429: Too Many Requests",

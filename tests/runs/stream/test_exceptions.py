@@ -15,6 +15,7 @@ from rsctl.runs.stream.exceptions import (
     find_exception,
     find_native_error,
     unwrapped,
+    without_prose,
 )
 from rsctl.runs.stream.failure_lines import failure_lines
 
@@ -209,6 +210,23 @@ def test_a_group_gives_its_first_member() -> None:
     assert found.text == "ValueError: a; after ExceptionGroup: two (2 sub-exceptions)"
 
 
+def test_a_group_in_a_group_gives_its_first_member() -> None:
+    lines = [
+        "  + Exception Group Traceback (most recent call last):",
+        '  |   File "/app/train.py", line 4, in <module>',
+        "  |     raise group",
+        "  | ExceptionGroup: a (1 sub-exception)",
+        "  +-+---------------- 1 ----------------",
+        "    | ExceptionGroup: b (1 sub-exception)",
+        "    +-+---------------- 1 ----------------",
+        "      | ValueError: c",
+        "      +------------------------------------",
+    ]
+    found = find_exception(lines)
+    assert found is not None
+    assert found.text == "ValueError: c; after ExceptionGroup: a (1 sub-exception)"
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -224,6 +242,16 @@ def test_a_group_gives_its_first_member() -> None:
         (
             "python: /src/csrc/aio.cpp:159: void stop(): Assertion `0 == n' failed.",
             "/src/csrc/aio.cpp:159: void stop(): Assertion `0 == n' failed",
+        ),
+        # https://github.com/BVLC/caffe/issues/441, shortened
+        (
+            "F0514 10:39:14.850065  3012 im2col.cu:49] Cuda kernel failed. Error: no launch\n"
+            "*** Check failure stack trace: ***\n    @  0x7f41020b0b7d  google::LogMessage::Fail()",
+            "im2col.cu:49] Cuda kernel failed. Error: no launch",
+        ),
+        (
+            "2025-04-05 18:39:10.838153: F external/xla/hlo_lexer.cc:80] the layout was lost",
+            "external/xla/hlo_lexer.cc:80] the layout was lost",
         ),
         ("double free or corruption (!prev)", "double free or corruption (!prev)"),
         ("run.sh: line 4: DATA: unbound variable", "run.sh: line 4: DATA: unbound variable"),
@@ -383,6 +411,8 @@ def test_hostile_lines_do_not_take_long() -> None:
     lines += ["A." * 50_000, "│" * 100_000, "[rank1]: " * 20_000, "a: line 1: " * 10_000] * 20
     assert find_exception(lines) is None
     assert find_native_error(lines) is None
+    code = ['  File "/app/train.py", line 9, in f', "    '" + "a " * 100_000]
+    assert without_prose(code) == code
 
 
 LOGGED = """\
@@ -399,10 +429,37 @@ RuntimeError: Error(s) in loading state_dict for Net:
 \tsize mismatch for head: torch.Size([10]), torch.Size([12]).
 2026-01-31 12:00:01 INFO done"""
 
+INDENTED = """\
+ERROR the training failed:
+    Traceback (most recent call last):
+      File "/app/train.py", line 8, in work
+        step(model)
+    ValueError: bad lr
+the end"""
+
+BY_TORCHRUN = """\
+  exitcode  : 1 (pid: 8)
+  error_file: /tmp/torchelastic_x/none_y/attempt_0/1/error.json
+  traceback : Traceback (most recent call last):
+    File "/app/train.py", line 8, in work
+      step(model)
+  ValueError: bad lr
+============================================================"""
+
+BY_SRUN = """\
+3: Traceback (most recent call last):
+3:   File "/app/train.py", line 8, in work
+3:     step(model)
+3: app.errors.RateError: bad lr"""
+
 
 @pytest.mark.parametrize(
     ("text", "raised"),
     [
+        (INDENTED, "ValueError: bad lr"),
+        (INDENTED.replace("    ", "\t"), "ValueError: bad lr"),
+        (BY_TORCHRUN, "ValueError: bad lr"),
+        (BY_SRUN, "app.errors.RateError: bad lr"),
         (LOGGED, "ValueError: bad lr"),
         (
             CONTINUED,

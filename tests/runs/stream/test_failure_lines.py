@@ -256,6 +256,35 @@ def test_the_cause_that_stands_before_the_report_of_a_starter(
     assert failure_lines(report)[-3:] == REPORTS[starter][-3:]
 
 
+# The referring exceptions: https://github.com/vllm-project/vllm/issues/39685
+ENGINE = """\
+(Worker_TP1 pid=400) ERROR 04-11 22:28:50 [multiproc_executor.py:800] Traceback (most recent call last):
+(Worker_TP1 pid=400) ERROR 04-11 22:28:50 [multiproc_executor.py:800]   File "/opt/vllm/awq.py", line 88, in create
+(Worker_TP1 pid=400) ERROR 04-11 22:28:50 [multiproc_executor.py:800]     raise FormatError("seven scales")
+(Worker_TP1 pid=400) ERROR 04-11 22:28:50 [multiproc_executor.py:800] vllm.FormatError: seven scales
+(EngineCore pid=335) ERROR 04-11 22:28:52 [core.py:1108] Traceback (most recent call last):
+(EngineCore pid=335) ERROR 04-11 22:28:52 [core.py:1108]   File "/opt/vllm/multiproc_executor.py", line 762, in wait
+(EngineCore pid=335) ERROR 04-11 22:28:52 [core.py:1108]     raise e from None
+(EngineCore pid=335) ERROR 04-11 22:28:52 [core.py:1108] Exception: WorkerProc initialization failed due to an exception in a background process. See stack trace for root cause.
+Traceback (most recent call last):
+  File "/app/grpo.py", line 40, in <module>
+    llm = LLM(model=args.model)
+  File "/opt/vllm/v1/engine/utils.py", line 759, in wait_for_engine_startup
+    raise RuntimeError("Engine core initialization failed. "
+RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
+"""  # noqa: E501
+
+
+def test_an_exception_that_refers_to_another_one_is_not_the_cause() -> None:
+    lines = ENGINE.splitlines()
+    shown = failure_lines(lines)
+    assert len(shown) == 4
+    (cause,) = known_causes(shown, 1, None, earlier=lines)
+    assert cause.message.endswith(
+        ": vllm.FormatError: seven scales, at /opt/vllm/awq.py:88 in create"
+    )
+
+
 # https://github.com/luuuyi/RefineDet.PyTorch/issues/28
 IN_REPR = r"""
 Traceback (most recent call last):
