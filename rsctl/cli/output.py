@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from stat import S_ISREG
 from typing import Any
 
 CI_VARIABLES = (
@@ -82,7 +83,8 @@ def without_reader() -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        if problem.errno not in OUTPUT_LOST:
+        # A file whose disk fails has the error of a closed terminal.
+        if problem.errno not in OUTPUT_LOST or S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
             raise
         abandon_stdout()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -10,12 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rsctl import __version__
 from rsctl.cli import options
-from rsctl.cli.app import COMMANDS
+from rsctl.cli.app import COMMANDS, run
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
 
@@ -362,6 +364,42 @@ def test_a_full_disk_below_the_output_is_told(
         "error: cannot write to standard output: No space left on device\n"
         "    -> free disk space, and run the command again\n"
     )
+
+
+class FailingDisk(io.FileIO):
+    """A file on a disk or a mounted bucket that fails."""
+
+    is_failing = True
+
+    def write(self, data: Any, /) -> int:
+        if self.is_failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().write(data)
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_file_that_cannot_be_written_is_told(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """With the error that a closed terminal has too."""
+    rsctl.write(JOB)
+    disk = FailingDisk(rsctl.folder / "out", "w")
+    with io.TextIOWrapper(io.BufferedWriter(disk)) as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        code = run(["validate", "job.yaml", "-o", output])
+        disk.is_failing = False
+    assert code == 3
+
+
+def test_a_terminal_that_was_closed_hides_no_outcome(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rsctl.write(JOB)
+    master, terminal = os.openpty()
+    os.close(master)
+    with os.fdopen(terminal, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert run(["validate", "job.yaml"]) == 0
 
 
 def test_closed_streams_are_no_problem(rsctl: Cli, make_run: Callable[..., MadeRun]) -> None:
