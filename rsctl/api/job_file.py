@@ -192,7 +192,8 @@ def sdk_code(
     target that has no SDK, or no script.
     """
     source, _ = source_of(job)
-    submission = _submission(source, target, run_id or new_run_id(name_of(source)))
+    chosen = new_run_id(name_of(source)) if run_id is None else run_id
+    submission = _submission(source, target, chosen)
     require_no_matrix(submission.job)
     info = target_info(submission.plan.target)
     if reference := info.script_code if is_script else info.sdk_code:

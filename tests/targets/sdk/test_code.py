@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rsctl import api
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.sdk_calls import (
     CodeExpression,
@@ -331,6 +332,8 @@ def test_what_is_no_run_id_is_refused(run: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("name: t\nrun: {command: [ls], launcher: once}\n" + VERTEX)
     with pytest.raises(RsctlError, match="is not a valid run ID"):
         vertex.custom_job(str(tmp_path / "job.yaml"), run)
+    with pytest.raises(RsctlError, match="is not a valid run ID"):
+        api.sdk_code(tmp_path / "job.yaml", "vertex", run_id=run)
 
 
 def test_the_command_line(tmp_path: Path) -> None:
