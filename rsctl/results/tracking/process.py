@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from math import inf
 from threading import Lock, Thread
 from time import monotonic, sleep
 
@@ -69,7 +70,7 @@ def _send(run: str, index: int, planned: PlannedTracker, follow: bool) -> None:
     turn = nullcontext() if is_message else _TURNS[index]
     sender = (NotificationSender if is_message else Sender)(store, run, index, planned)
     failures = tries_after_end = 0
-    watched = monotonic()
+    end = inf
     while True:
         has_ended = _has_ended(store, run)
         try:
@@ -89,9 +90,9 @@ def _send(run: str, index: int, planned: PlannedTracker, follow: bool) -> None:
             continue
         if sender.cursor.is_complete or not follow:
             return
-        if RunFolder(run).is_supervised():
-            watched = monotonic()
-        if monotonic() - watched > _UNWATCHED_SECONDS:
+        # From when it is first seen: the run may have ended during a call that took longer.
+        end = inf if RunFolder(run).is_supervised() else min(end, monotonic() + _UNWATCHED_SECONDS)
+        if monotonic() > end:
             return
         sleep(_POLL_SECONDS)
 

@@ -130,6 +130,26 @@ def test_a_run_in_progress_that_no_process_watches_is_left_after_a_while(
     assert seconds <= up.second < seconds + 0.5
 
 
+def test_a_run_that_ends_during_a_slow_call_is_sent_to_its_end(
+    up: Up, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a bench the calls of other runs come before it, too."""
+    TrackedJob(PlannedTracker(kind="mlflow", location="https://x"))
+    lock, ends = RunFolder("job-a").lock(), list[Result]()
+
+    def begin(_: State) -> None:
+        up.sleep(20)
+        end_job()
+        assert lock is not None
+        os.close(lock)
+
+    monkeypatch.setattr(up, "begin", begin)
+    monkeypatch.setattr(up, "end", lambda result, _: ends.append(result))
+    process.send("job-a", follow=True)
+    assert [end.state for end in ends] == [JobState.SUCCEEDED]
+    assert CursorFile("job-a", 0).read().is_complete
+
+
 @pytest.mark.parametrize(
     ("state", "released", "seconds"),
     [(JobState.RUNNING, None, 15), (JobState.RUNNING, 40.0, 55), (JobState.SUCCEEDED, 40.0, 0)],
