@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, set_output, without_reader
+from rsctl.cli.output import set_output, without_reader
 
 OUTPUT = "Output"
 """The heading in `--help` for options that control the output."""
@@ -156,12 +156,11 @@ def _with_output_options(function: _Function, json_errors: bool | Literal["event
 
         set_output(quiet, no_color)
         try:
-            return function(**values)
-        except OSError as problem:  # with --watch: the exit code of a run is not known yet
-            if problem.errno not in OUTPUT_LOST or not values.get("watch"):
-                raise
-            abandon_stdout()
-            return int(ExitCode.INTERRUPTED)
+            if not values.get("watch"):
+                return function(**values)
+            with without_reader():
+                return function(**values)
+            return int(ExitCode.INTERRUPTED)  # the exit code of the run is not known yet
         except RsctlError as problem:
             if json_errors and values.get("output") == "json":
                 from rsctl.cli.show import print_events, print_json

@@ -377,16 +377,19 @@ class FailingDisk(io.FileIO):
         return super().write(data)
 
 
-@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize(
+    "command", ["validate job.yaml", "validate job.yaml -o json", "status @last --watch"]
+)
 def test_a_file_that_cannot_be_written_is_told(
-    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, output: str
+    rsctl: Cli, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     """With the error that a closed terminal has too."""
     rsctl.write(JOB)
+    make_run("job-aaaaaa").succeed(4)
     disk = FailingDisk(rsctl.folder / "out", "w")
     with io.TextIOWrapper(io.BufferedWriter(disk)) as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
-        code = run(["validate", "job.yaml", "-o", output])
+        code = run(command.split())
         disk.is_failing = False
     assert code == 3
 
