@@ -133,10 +133,8 @@ class Interrupts:
             if is_due and not (was_due and ready):
                 signal.pthread_kill(self._main, signal.SIGURG)
             if self.count > seen and (on_first := self._on_first):
-                seen = self.count
-                threading.Thread(
-                    target=on_first, daemon=True
-                ).start()  # it may wait, as for a full pipe
+                seen = self.count  # not in this thread: it may wait, as for a full pipe
+                threading.Thread(target=on_first, daemon=True).start()
 
 
 class BackgroundCancel:

@@ -120,7 +120,8 @@ def _reason(problem: Exception) -> str:
 def send_bench(bench: str) -> None:
     """Send the runs of a bench until there are no more and no process drives it, and then its end.
 
-    A tracker gets one call at a time; a message waits for no tracker and for no other run.
+    A tracker gets one call at a time; a message waits for no tracker, and for no other run unless
+    32 of them are not sent yet.
     """
     store, sent = Store(), set[str]()
     driven = monotonic()
