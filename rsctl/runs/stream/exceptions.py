@@ -103,8 +103,9 @@ _NO_SENTENCE = re.compile(
 )
 _LAST_LINES = 3
 REFERS = (
-    r"(?:[Ss]ee|[Cc]heck|[Ii]nspect)\b[^.\n]{0,60}"
-    r"(?:\babove\b|previous error|for (?:the )?root cause)"
+    r"(?:[Ss]ee|[Cc]heck|[Ii]nspect)(?: above\b|\b[^.\n]{0,60}(?:previous error|above for\b"
+    r"|for (?:the )?root cause|(?:cause|error|exception|failure|log|output|trace|traceback)s? above"
+    r"|above (?:error|exception|failure|log|output|trace)))"
 )
 """The words of an exception that refers to an error of another process, before it in the log."""
 

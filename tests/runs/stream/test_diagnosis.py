@@ -481,6 +481,17 @@ def test_the_source_code_in_a_traceback_names_no_cause(source: str) -> None:
     assert [cause.code for cause in causes] == ["key-missing"]
 
 
+def test_a_product_of_a_vector_is_not_one_of_a_sharded_parameter() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in <module>',
+        "    y = torch.mm(x, w)",
+        "RuntimeError: mat2 must be a matrix, got 1-D tensor",
+    ]
+    (cause,) = known_causes(failure_lines(lines), 1, None)
+    assert cause.code == "tensor-shape"
+
+
 def test_a_sample_that_the_program_skips_is_not_the_cause() -> None:
     lines = ["Skipping a.jpg: cannot identify image file 'a.jpg'", "step 9", "ValueError: lr"]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
