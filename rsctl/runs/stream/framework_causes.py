@@ -516,7 +516,8 @@ FRAMEWORK_CAUSES = (
         r"[Cc]oordination service[^\n]{0,200}(?:error|heartbeat|shut|unavailable|unhealthy|polled)"
         r"|(?:tasks are unhealthy|tasks have crashed|stopped sending heartbeats)"
         r"|DEADLINE_EXCEEDED: Barrier timed out|JAX distributed service detected fatal"
-        r"|WatchTasks\w{0,9}\b[^\n]{0,60}: UNAVAILABLE",
+        r"|WatchTasks\w{0,9}\b[^\n]{0,60}: UNAVAILABLE"
+        r"|Task with incarnation id \d{1,20} is not connected",
         "JAX's coordination service lost a process, or waited for one in vain",
         "see the logs of the other replicas for the first failure; all processes must call "
         "jax.distributed.initialize",

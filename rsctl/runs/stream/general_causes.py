@@ -291,8 +291,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "xla",
-        r"(?:Xla|Jax)RuntimeError: ((?:INVALID_ARGUMENT|UNIMPLEMENTED|FAILED_PRECONDITION): "
-        r"[^\n]{0,200})",
+        r"(?:Xla|Jax)RuntimeError: ((?:INVALID_ARGUMENT|UNIMPLEMENTED): [^\n]{0,200})",
         "XLA, or a kernel that it calls, refuses a computation: {names}",
         "compare the shapes, types and sharding that the message names with what the accelerator "
         "supports: try float32, or a kernel of XLA in place of Pallas; install versions of jax, "
