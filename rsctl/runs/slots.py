@@ -175,7 +175,7 @@ def _state_of(mark: Mark) -> tuple[JobState, str | None]:
 
 
 def _read_log(recorder: Recorder, folder: RunFolder, worker: str) -> list[Failure]:
-    """Record findings, versions and steps; returns the failures that the ranks have reported."""
+    """Record findings and the runtime's reports; returns the failures that ranks have reported."""
     exits, reports = ExitReports({}), []
     reader = JournalReader(folder.log(worker), worker)
     while batch := reader.read():

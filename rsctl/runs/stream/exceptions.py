@@ -143,7 +143,7 @@ _NATIVE = (
     ),
     re.compile(r"(Check failed: [^\n]{1,300})"),
     re.compile(
-        r"(?m:^)(?:F\d{4} [\d:.]{8,15} {1,9}\d{1,15} |\d{4}-\d\d-\d\d [\d:.]{8,15}: F )"
+        r"(?m:^)(?:F\d{4} [\d:.]{8,25} {1,9}\d{1,15} |\d{4}-\d\d-\d\d [\d:.]{8,15}: F )"
         r"([^\s\]]{1,200}:\d{1,7}\] [^\n]{1,300})"
     ),
     re.compile(r"(Fatal Python error: (?!Segmentation|Aborted|Bus)[^\n]{1,160})"),
