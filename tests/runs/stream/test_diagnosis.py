@@ -42,6 +42,8 @@ from tests.fixtures import real
             "memory",
         ),
         ("terminate called after throwing an instance of 'std::bad_alloc'", "memory"),
+        ("MemoryError: std::bad_alloc: bad allocation", "memory"),
+        ("MemoryError: std::bad_alloc: CUDA error at: memory_resource.hpp:70", "gpu-memory"),
         (
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed "
             "or device error.",
