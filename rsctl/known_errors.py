@@ -25,8 +25,8 @@ _TEMPLATE = re.compile(r"\{\w{1,40}\}.*[\"']\)?$")
 
 NO_SPACE = r"[Nn]o space left on device|[Dd]isk quota exceeded"
 NO_MEMORY = (
-    r"(?<!OutOf)MemoryError\b(?!: std::bad_alloc: )|std::bad_alloc(?!: )"
-    r"|[Cc](?:annot|an't) allocate memory"
+    r"(?<!OutOf)MemoryError\b(?!: std::bad_alloc: )"
+    r"|std::bad_alloc(?!: (?:out_of|RMM |CUDA |cuda))|[Cc](?:annot|an't) allocate memory"
 )
 NO_IMAGE = r"manifest unknown|manifest for \S+ not found|[Nn]o such image"
 PULL_DENIED = r"pull access denied"

@@ -136,6 +136,11 @@ def may_go_on(store: Store, run: str) -> bool:
         return present is not None and not present.is_last and not _is_ending(db, run)
 
 
+def is_cancel_requested(store: Store, run: str) -> bool:
+    """Whether the run's cancellation was requested through rsctl."""
+    return any(store.rows("SELECT 1 FROM runs WHERE id=? AND ending IS NOT NULL", run))
+
+
 def is_ending(store: Store, run: str) -> bool:
     """Whether the run's cancellation was requested, or it has ended."""
     with store.snapshot() as db:

@@ -117,6 +117,7 @@ def test_the_result_of_a_fault(reasons: list[str], text: str) -> None:
         (2_500_000_000, "2.5 GB"),
         (7 * 10**12, "7 TB"),
         (10**16, "10 PB"),
+        (-5_000_000, "-5 MB"),
     ],
 )
 def test_a_size(count: int, text: str) -> None:

@@ -103,8 +103,9 @@ _NO_SENTENCE = re.compile(
 )
 _LAST_LINES = 3
 REFERS = (
-    r"(?:[Ss]ee|[Cc]heck|[Ii]nspect)\b[^.\n]{0,60}"
-    r"(?:\babove\b|previous error|for (?:the )?root cause)"
+    r"(?:[Ss]ee|[Cc]heck|[Ii]nspect)(?: above\b|\b[^.\n]{0,60}(?:previous error|above for\b"
+    r"|for (?:the )?root cause|(?:cause|error|exception|failure|log|output|trace|traceback)s? above"
+    r"|above (?:error|exception|failure|log|output|trace)))"
 )
 """The words of an exception that refers to an error of another process, before it in the log."""
 
@@ -142,7 +143,7 @@ _NATIVE = (
     ),
     re.compile(r"(Check failed: [^\n]{1,300})"),
     re.compile(
-        r"(?m:^)(?:F\d{4} [\d:.]{8,15} {1,9}\d{1,15} |\d{4}-\d\d-\d\d [\d:.]{8,15}: F )"
+        r"(?m:^)(?:F\d{4} [\d:.]{8,25} {1,9}\d{1,15} |\d{4}-\d\d-\d\d [\d:.]{8,15}: F )"
         r"([^\s\]]{1,200}:\d{1,7}\] [^\n]{1,300})"
     ),
     re.compile(r"(Fatal Python error: (?!Segmentation|Aborted|Bus)[^\n]{1,160})"),

@@ -121,7 +121,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 def format_bytes(count: int) -> str:
     """`1.2 GB`, in powers of ten, as docker and disks are measured."""
     value, power = float(count), 0
-    while value >= 999.5 and power < len(_UNITS) - 1:  # which three digits show as 1e+03
+    while abs(value) >= 999.5 and power < len(_UNITS) - 1:  # which three digits show as 1e+03
         value, power = value / 1000, power + 1
     return f"{value:.3g} {_UNITS[power]}"
 

@@ -213,7 +213,8 @@ FRAMEWORK_CAUSES = (
         r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"
         r"|assert len\(set\(t\.dtype for t in tensors\)\) == 1"
         r"|'status': '(?:INFLIGHT|NOT_AVAILABLE)'[^\n]{0,200}'ds_numel'"
-        r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)|must be a matrix, got 1-D"
+        r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
+        r"|linear\([^\n]{0,200}\n(?:[ ~^]{0,200}\n)?RuntimeError: mat2 must be a matrix, got 1-D"
         r"|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered|Sharding propagation failed"
         r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
@@ -515,7 +516,8 @@ FRAMEWORK_CAUSES = (
         r"[Cc]oordination service[^\n]{0,200}(?:error|heartbeat|shut|unavailable|unhealthy|polled)"
         r"|(?:tasks are unhealthy|tasks have crashed|stopped sending heartbeats)"
         r"|DEADLINE_EXCEEDED: Barrier timed out|JAX distributed service detected fatal"
-        r"|WatchTasks\w{0,9}\b[^\n]{0,60}: UNAVAILABLE",
+        r"|WatchTasks\w{0,9}\b[^\n]{0,60}: UNAVAILABLE"
+        r"|Task with incarnation id \d{1,20} is not connected",
         "JAX's coordination service lost a process, or waited for one in vain",
         "see the logs of the other replicas for the first failure; all processes must call "
         "jax.distributed.initialize",

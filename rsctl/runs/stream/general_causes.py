@@ -124,8 +124,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "crash",
-        r"PC: @ {1,9}0x\w{1,16} {1,4}\(unknown\) {1,4}"
-        r"(?! |\(|_{0,2}(?:pthread_kill|gsignal|abort|raise))([^\n]{2,160})"
+        r"\*\*\* SIG(?:SEGV|BUS|FPE|ILL) received at [^\n]{0,60}"
+        r"(?:\nPC: @ {1,16}0x\w{1,16} {1,4}\(unknown\) {1,4}(?! |\()([^\n]{2,160}))?"
         r"|==== backtrace[^\n]{0,40}\n"
         r"(?:[^\n]{0,160}(?:libucs|__sigaction|killpg)[^\n]{0,80}\n){1,4}"
         r" {0,4}\d{1,2} {1,4}(?:0x\w{1,16} )?([^\n\[]{2,160}?) *(?:\[|\n|$)"
@@ -291,8 +291,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "xla",
-        r"(?:Xla|Jax)RuntimeError: ((?:INVALID_ARGUMENT|UNIMPLEMENTED|FAILED_PRECONDITION): "
-        r"[^\n]{0,200})",
+        r"(?:Xla|Jax)RuntimeError: ((?:INVALID_ARGUMENT|UNIMPLEMENTED): [^\n]{0,200})",
         "XLA, or a kernel that it calls, refuses a computation: {names}",
         "compare the shapes, types and sharding that the message names with what the accelerator "
         "supports: try float32, or a kernel of XLA in place of Pallas; install versions of jax, "

@@ -55,7 +55,7 @@ GPU_CAUSES = (
         r"|Cuda failure (?:\d{1,4} )?'out of memory'"
         r"|RESOURCE_EXHAUSTED: Failed to allocate request|hipErrorOutOfMemory"
         r"|Dst tensor is not initialized|Out of memory error on GPU \d|cudaErrorMemoryAllocation"
-        r"|what\(\): {1,4}[^\n]{0,200}\bout of memory|std::bad_alloc: (?:out_of|RMM )"
+        r"|what\(\): {1,4}[^\n]{0,200}\bout of memory|std::bad_alloc: (?:out_of|RMM |CUDA )"
         rf"|OOM when allocating tensor[^\n]{{0,300}}(?i:device:gpu){_numbered('2')}",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
@@ -323,6 +323,7 @@ GPU_USE_CAUSES = (
         "no-gpu",
         r"Found no NVIDIA driver|No (?:CUDA|HIP|XPU) GPUs are available|no GPUs found!"
         r"|no CUDA-capable device is detected|No supported gpu backend found"
+        r"|Multiprocess computations aren't implemented on the CPU"
         r"|[Mm]ixed precision[^\n]{0,160} can only be used on CUDA"
         r"|backend failed to initialize: (?!TPU)"
         r"|Unable to initialize backend '(?:cuda|rocm|gpu)'|no supported devices found for "

@@ -282,7 +282,8 @@ TENSOR_CAUSES = (
         r"|(Expected size for first two dimensions of batch2 tensor to be: [^\n]{1,60})"
         r"|(grid_sampler\(\): [^\n]{1,120})|(input tensor must have at least \d dimensions)"
         r"|(size mismatch, got [^\n]{1,80})|(repeat dims can not be smaller than[^\n]{1,40})"
-        r"|(Provided sizes \[[^\n]{1,40}\] don't multiply up to[^\n]{1,40})",
+        r"|(Provided sizes \[[^\n]{1,40}\] don't multiply up to[^\n]{1,40})"
+        r"|Error: ((?:mat[12]|self) must be a matrix[^\n]{0,20})",
         "tensors have shapes that an operation does not accept: {names}",
         "print the shapes before the script's line in the traceback, and compare them with the "
         "configuration: image size, channels (grey or RGBA images), classes; a last batch that is "

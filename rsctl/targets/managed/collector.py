@@ -16,9 +16,10 @@ from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error, warni
 from rsctl.runs import final_state
 from rsctl.runs.findings import NO_ANSWER
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.placements import PlacementEnd, may_go_on
+from rsctl.runs.placements import PlacementEnd, is_cancel_requested, may_go_on
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
+from rsctl.runs.records import NODE_FAILED
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import MetricEvent, now, seconds_between
@@ -199,8 +200,12 @@ class Collector:
             return
         self._record_start(status)
         is_news = self._progress.enter(status.state, status.reason)
+        is_ours = status.state is JobState.EXPIRED or (
+            status.state is JobState.CANCELLED and is_cancel_requested(self._store, self._run.run)
+        )
         for finding in status.findings:
-            self._report(finding)
+            if finding.code != NODE_FAILED or not is_ours:  # a bench repeats a run with it
+                self._report(finding)
         if is_news and status.state.is_final:
             # The store has it immediately; the stream of events ends when the log is complete.
             self._store.record(self._run.run, final_event(status))

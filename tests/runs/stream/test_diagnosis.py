@@ -42,6 +42,8 @@ from tests.fixtures import real
             "memory",
         ),
         ("terminate called after throwing an instance of 'std::bad_alloc'", "memory"),
+        ("MemoryError: std::bad_alloc: bad allocation", "memory"),
+        ("MemoryError: std::bad_alloc: CUDA error at: memory_resource.hpp:70", "gpu-memory"),
         (
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed "
             "or device error.",
@@ -479,6 +481,17 @@ def test_the_source_code_in_a_traceback_names_no_cause(source: str) -> None:
     ]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
     assert [cause.code for cause in causes] == ["key-missing"]
+
+
+def test_a_product_of_a_vector_is_not_one_of_a_sharded_parameter() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in <module>',
+        "    y = torch.mm(x, w)",
+        "RuntimeError: mat2 must be a matrix, got 1-D tensor",
+    ]
+    (cause,) = known_causes(failure_lines(lines), 1, None)
+    assert cause.code == "tensor-shape"
 
 
 def test_a_sample_that_the_program_skips_is_not_the_cause() -> None:

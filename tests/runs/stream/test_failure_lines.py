@@ -285,6 +285,12 @@ def test_an_exception_that_refers_to_another_one_is_not_the_cause() -> None:
     )
 
 
+def test_an_exception_that_refers_to_its_own_values_is_the_cause() -> None:
+    handled = ["Traceback (most recent call last):", '  File "/app/a.py", line 2', "KeyError: 'x'"]
+    last = [handled[0], '  File "/app/b.py", line 9', "ValueError: bad lr, check the values above"]
+    assert failure_lines([*handled, "step 1", *last]) == last
+
+
 # https://github.com/luuuyi/RefineDet.PyTorch/issues/28
 IN_REPR = r"""
 Traceback (most recent call last):

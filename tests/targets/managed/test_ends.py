@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState, RsctlError, error, warning
 from rsctl.node.structured_lines import lock_of
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import CostLimit, RestartLimit, RunFolder
@@ -89,6 +89,25 @@ def test_a_job_that_the_cluster_ends_has_the_clusters_reason(
     assert failure is not None
     assert "the sender is unknown" not in f"{failure.causes}"
     assert (ended in failure.causes) == ("signal" in code and reason == "it was preempted")
+
+
+@pytest.mark.parametrize("by", ["user", "limit", "cluster"])
+def test_no_node_is_blamed_for_a_cancellation_by_rsctl(
+    cloud: FakeCloud, target: FakeTarget, run: str, by: str
+) -> None:
+    """Slurm cancels a job whose node has failed its prolog in the same way; a bench repeats it."""
+    if by == "limit":
+        folder = RunFolder(run)
+        folder.create(msgspec.structs.replace(folder.description(), queue=60.0))
+    events = target.events(run, {}, follow=True)
+    next(events)
+    if by == "user":
+        target.cancel(run)
+    lost = warning("node-failed", "it was cancelled, or a prolog has failed", "submit it again")
+    cloud.end(JobState.CANCELLED, findings=[lost])
+    rest = [event for batch in events for event in batch]
+    found = [event.finding for event in rest if isinstance(event, FindingEvent)]
+    assert found == ([lost] if by == "cluster" else [])
 
 
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])
