@@ -68,7 +68,7 @@ def test_all_that_a_job_left(rsctl: Rsctl, target: str) -> None:
     job = write_training(rsctl, **CLOUDS.get(target, {}))
     done = rsctl("submit", job, *how, "--get", "home")
     assert done.exit_code == 0, done.stderr
-    assert "home: 4 files fetched, 5.1 MB" in done.stderr
+    assert "home: 4 files fetched, 5.12 MB" in done.stderr
     assert re.search(r"is skipped: it is neither|skipped: neither", done.stderr)
     check_home(rsctl, "@last", rsctl.folder / "home")
 
