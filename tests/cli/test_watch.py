@@ -170,6 +170,7 @@ def test_a_watch_is_left_though_its_terminal_is_gone_but_not_on_a_full_disk(
     run, view = find_run(name), Interrupted(problem)
     with (rsctl.folder / "out").open("w") as out:
         monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr("rsctl.cli.output.S_ISREG", lambda _mode: False)  # as of a terminal
         if is_left:
             assert follow(run, view, Interrupts(), cancel_on_interrupt=False) == 130
             assert f"{name} continues to run\n" in capsys.readouterr().err
