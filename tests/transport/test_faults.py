@@ -165,14 +165,17 @@ def test_a_lost_worker_is_named_to_the_others_and_frees_what_it_held(pool: Pool)
     )
     assert leaver.stdout is not None
 
-    def work(transport: Transport, rank: int) -> Any:
+    def add(transport: Transport, rank: int) -> None:
         going = transport.all_reduce(bytearray(4 * _MB))
         if rank == 0:
             assert leaver.stdout is not None
             leaver.stdout.readline()
             leaver.kill()
+        going.wait(30)
+
+    def work(transport: Transport, rank: int) -> Any:
         with pytest.raises(TransportError) as failed:
-            going.wait(30)
+            add(transport, rank)
         return failed.value.rank, "rank 2 was lost: " in failed.value.message
 
     workers = in_threads(2, lambda rank: pool._one(rank, 3, work, {}))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -159,7 +160,7 @@ class _ContainerNode:
         return self._kill_inside("kill-reducer", "the program")
 
     def _kill_inside(self, action: str, what: str) -> Strike:
-        struck = _ask_container(self._run, self._container, action)
+        struck = self._ask(action)
         if struck == [1]:
             return self.kill()
         if not struck:
@@ -183,7 +184,7 @@ class _ContainerNode:
         return Strike(f"SIGTERM to {self.replica}", finish=finish)
 
     def fill_disk(self) -> Strike:
-        if not _ask_container(self._run, self._container, "fill"):
+        if not self._ask("fill"):
             raise NotStruck(f"{self.replica} had no running rank")
         undo = partial(_ask_container, self._run, self._container, "free")
         return Strike(f"no space for files of {self.replica}", undo)
@@ -196,6 +197,13 @@ class _ContainerNode:
         if not networks or self._inspect(form).split():
             raise NotStruck(f"docker did not disconnect {self.replica} from its network")
         return Strike(f"docker network disconnect of {self.replica}")
+
+    def _ask(self, action: str) -> list[object]:
+        done, answer = _ask_container(self._run, self._container, action)
+        if answer is None:
+            problem = done.stderr.strip()[-200:] or "docker exec did not answer"
+            raise NotStruck(f"{self.replica}: {problem}")
+        return answer
 
     def _require(self, *command: str) -> None:
         done = docker.run(["docker", *command, self._container])
@@ -240,20 +248,22 @@ def _emulated_containers(run: str) -> dict[str, str]:
         form = "{{range .Config.Env}}{{println .}}{{end}}"
         variables = docker.run(["docker", "inspect", "--format", form, container]).stdout
         if f"RSCTL_RUN={run}" in variables.splitlines():
-            for replica in _ask_container(run, container, "replica"):
+            for replica in _ask_container(run, container, "replica")[1] or ():
                 found[str(replica)] = container
     return found
 
 
-def _ask_container(run: str, container: str, action: str) -> list[object]:
-    """The last answer of the program in a container; empty if it cannot run there."""
+def _ask_container(
+    run: str, container: str, action: str
+) -> tuple[subprocess.CompletedProcess[str], list[object] | None]:
+    """How the program ended in a container, and its last answer; None if it gave none."""
     argv = ["docker", "exec", "--interactive", container, "sh", "-c", _PYTHON, "sh", run, action]
     text = Path(strike_program.__file__).read_text(encoding="utf-8")
     done = docker.run(argv, text)
     try:
-        return msgspec.json.decode(done.stdout.splitlines()[-1], type=list[object])
+        return done, msgspec.json.decode(done.stdout.splitlines()[-1], type=list[object])
     except (IndexError, msgspec.DecodeError):
-        return []
+        return done, None
 
 
 def _await(has_happened: Callable[[], bool], otherwise: str) -> None:

@@ -45,7 +45,9 @@ def test_the_event_stream_of_a_job(rsctl: Rsctl) -> None:
     state = {"type": "state", "attempt": 1, "replica": None, "exit_code": None, "reason": None}
     worker = {**state, "replica": "worker-0"}
     [at] = [index for index, event in enumerate(events) if event["type"] == "metric"]
-    assert at in (4, 5), "on a busy machine it may follow the end of its worker, never of the job"
+    # A log line waits a moment for earlier ones; a busy machine stores the metric after the end of
+    # its worker, never of the job.
+    assert at in (3, 4, 5)
     metric = {"type": "metric", "replica": "worker-0", "name": "loss", "value": 0.25, "step": 3}
     assert events.pop(at) == metric
     assert events == [

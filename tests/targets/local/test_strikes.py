@@ -1,4 +1,4 @@
-"""What a strike ends on a node of processes, and what it leaves."""
+"""What a strike ends on a node, and what it leaves."""
 
 from __future__ import annotations
 
@@ -121,3 +121,19 @@ def test_a_notice_of_an_end(started: list[subprocess.Popen[bytes]]) -> None:
     assert stubborn.poll() is None
     asked.finish()
     assert stubborn.wait(10) == -9
+
+
+def test_an_engine_that_runs_nothing_in_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason is the engine's: whether a rank runs there is not known."""
+    problem = "OCI runtime exec failed: exec failed: unable to start container process"
+    docker = tmp_path / "docker"
+    listed = "[ $1 = ps ] && echo 0123abcd worker-1 && exit"
+    docker.write_text(f"#!/bin/sh\n{listed}\necho '{problem}' >&2; exit 126\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    node = nodes_of(RUN, in_containers=True)["worker-1"]
+    for strike in (node.fill_disk, node.kill_ranks, node.kill_reducer):
+        with pytest.raises(NotStruck, match=f"^worker-1: {problem}$"):
+            strike()
