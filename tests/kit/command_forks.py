@@ -7,6 +7,7 @@ differs from `python -m rsctl` in what /proc says of its start. Not for tests of
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import os
@@ -16,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,20 +50,28 @@ def started(folder: Path) -> Iterator[Path]:
         server.communicate()
 
 
-class Command(subprocess.Popen[str]):
-    """`python -m rsctl` with these arguments, as a copy of the server with this socket."""
+class Copy(subprocess.Popen[Any]):
+    """A process of rsctl, as a copy of the server whose socket is `server`."""
 
-    def __init__(self, server: Path, *arguments: str, **options: Any) -> None:
-        self._path = str(server)
-        super().__init__([sys.executable, "-m", "rsctl", *arguments], text=True, **options)
+    server: str
+    outlives = False
 
     def _execute_child(  # type: ignore[override]
-        self, args: list[str], _executable: Any, _prepare: Any, _close: Any, _keep: Any,
-        cwd: Path, env: Mapping[str, str], _info: Any, _flags: Any, _shell: Any, *files: Any,
+        self, args: list[str], _executable: Any, _prepare: Any, _close: Any, keep: Sequence[int],
+        cwd: Path | None, env: Mapping[str, str] | None, _info: Any, _flags: Any, _shell: Any,
+        *files: Any,
     ) -> None:  # fmt: skip
         pipes = files[:6]
-        request = {"start": args[1:], "environ": dict(env), "folder": str(cwd)}
-        self._child = fork_server.Child(self._path, request, [pipes[0], pipes[3], pipes[5]])
+        request = {
+            "start": ["-m", *args[2:]],  # after -m, or the file that starts programs of rsctl
+            "environ": dict(os.environ if env is None else env),
+            "folder": str(cwd or os.getcwd()),
+            "kept": list(keep),
+            "blocked": list(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+            "outlives": self.outlives,
+        }
+        given = [pipes[0], pipes[3], pipes[5], *keep]
+        self._child = fork_server.Child(self.server, request, given)
         self.pid = self._child.pid
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
@@ -81,6 +90,24 @@ class Command(subprocess.Popen[str]):
         if self.returncode is None:
             self.returncode = self._child.exit_code(seconds)
         return self.returncode
+
+
+class Command(Copy):
+    """`python -m rsctl` with these arguments, as a copy of the server with this socket."""
+
+    def __init__(self, server: Path, *arguments: str, **options: Any) -> None:
+        self.server = str(server)
+        super().__init__([sys.executable, "-m", "rsctl", *arguments], text=True, **options)
+
+
+def _copy_own_processes(server: str) -> None:
+    """Have supervisors, and what else a command leaves running, begin as copies too."""
+    from rsctl.runs.environment import OwnProcess
+
+    for name, value in vars(Copy).items():
+        if callable(value):
+            setattr(OwnProcess, name, value)
+    OwnProcess.server, OwnProcess.outlives = server, True  # type: ignore[attr-defined]
 
 
 def _import_all() -> None:
@@ -117,9 +144,14 @@ def _warm() -> None:
 
 def _run(request: fork_server.Request) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for number, file in enumerate(request["files"]):
+    signal.pthread_sigmask(signal.SIG_SETMASK, request["blocked"])
+    if request["outlives"]:
+        os.setsid()
+    given = [fcntl.fcntl(file, fcntl.F_DUPFD, 100) for file in request["files"]]
+    for number, file in zip([0, 1, 2, *request["kept"]], given, strict=True):
         os.dup2(file, number)
         os.close(file)
+    _copy_own_processes(sys.argv[1])
     os.environ.clear()
     os.environ.update(request["environ"])
     os.chdir(request["folder"])

@@ -77,9 +77,9 @@ def started(
 
 
 class Child:
-    """A copy of the server, with these open files as its stdin, stdout and stderr.
+    """A copy of the server, with these open files as its stdin, stdout and stderr, and more.
 
-    It ends with the connection.
+    It ends with the connection, unless the request has `outlives`.
     """
 
     def __init__(self, server: str, request: Request, files: Sequence[int]) -> None:
@@ -115,7 +115,7 @@ def listen(path: str) -> Request:
 
     An interpreter sends a request with its own stdin, stdout and stderr, gets the child's process
     id and, when it has ended, its exit code, negative for a signal. If the interpreter is killed,
-    so is its child.
+    so is its child, unless it `outlives` it.
     """
     server = socket.socket(socket.AF_UNIX)
     server.bind(f"{path}.new")
@@ -126,19 +126,23 @@ def listen(path: str) -> Request:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     children: dict[int, socket.socket] = {}
     gone: set[int] = set()
+    outlive: set[int] = set()
     while True:
         alive = {client: pid for pid, client in children.items() if pid not in gone}
         ready, _, _ = select.select([0, server, woken, *alive], [], [])
         if 0 in ready and _has_no_user():
-            for pid in children:
+            for pid in children.keys() - outlive:
                 os.kill(pid, signal.SIGKILL)
             sys.exit()
         for client in set(ready) & set(alive):  # nothing comes of it but its end
-            os.kill(alive[client], signal.SIGKILL)
+            if alive[client] not in outlive:
+                os.kill(alive[client], signal.SIGKILL)
             gone.add(alive[client])
         if woken in ready:
             os.read(woken, 4096)
-            gone -= _report_ends(children)
+            ended = _report_ends(children)
+            gone -= ended
+            outlive -= ended
         if server in ready:
             client, _ = server.accept()
             request = _receive(client)
@@ -154,6 +158,8 @@ def listen(path: str) -> Request:
             for file in request["files"]:
                 os.close(file)
             children[pid] = client
+            if request.get("outlives"):
+                outlive.add(pid)
             with suppress(OSError):
                 client.sendall(b"%d\n" % pid)
 
@@ -167,7 +173,7 @@ def _has_no_user() -> bool:
 
 def _receive(client: socket.socket) -> Request | None:
     """An interpreter's request, None if it was killed as it sent it."""
-    line, files, _, _ = socket.recv_fds(client, 65536, 3)
+    line, files, _, _ = socket.recv_fds(client, 65536, 8)
     while not line.endswith(b"\n"):
         more = client.recv(65536)
         if not more:
