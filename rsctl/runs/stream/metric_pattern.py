@@ -46,6 +46,10 @@ _PREFIX = "[kKMGTP]"
 _PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
 _EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
+_AGAINST = {
+    "max": re.compile(rf" ?{_SECONDS}/[A-Za-z]+(?![\w/])"),
+    "min": re.compile(r" ?[kKMGTP]?it/s(?:ec)?(?![\w/])"),
+}
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -71,12 +75,13 @@ class Pattern:
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
     different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
     such as loss and eval_loss. `unmatched_unit` is the first 1.25s/it or 1.02kit/s in the place of
-    a number in it/s, or 1s/step where it reads ms/step. `fraction` is the first step that is not a
-    whole number.
+    a number in it/s, or 1s/step where it reads ms/step. `against` is the first number whose unit
+    contradicts the metric's goal, such as 1.25s/it of a maximum: it is not read. `fraction` is the
+    first step that is not a whole number.
     """
 
-    def __init__(self, name: str, regex: str) -> None:
-        self.name = name
+    def __init__(self, name: str, regex: str, goal: str | None = None) -> None:
+        self.name, self.goal = name, goal
         self.no_number: str | None = None
         self.missed: str | None = None
         self.negative: str | None = None
@@ -84,6 +89,7 @@ class Pattern:
         self.units: tuple[str, str] | None = None
         self.names: tuple[str, str] | None = None
         self.unmatched_unit: str | None = None
+        self.against: str | None = None
         self.fraction: str | None = None
         self.limit = CpuLimit()
         self.rest_limit = CpuLimit()
@@ -93,6 +99,7 @@ class Pattern:
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
         self._other = _with_other_unit(regex)
+        self._inverse = _AGAINST.get(goal or "")
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
         self._before = ""
@@ -142,12 +149,14 @@ class Pattern:
     def _numbers(self, text: str, matches: list[re.Match[str]]) -> Iterator[MatchedNumber]:
         for match in matches:
             value = _in_text(match[self._group])
-            if value is not None:
+            if value is None:
+                self.no_number = self.no_number or match[self._group]
+            elif self._inverse and (unit := self._inverse.match(text, match.end(self._group))):
+                self.against = self.against or match[self._group] + unit[0]
+            else:
                 self._learn(text, match)
                 value = self._whole(text, match, value)
                 yield MatchedNumber(value, self._step(text, match))
-            elif self.no_number is None:
-                self.no_number = str(match[self._group])
 
     def _whole(self, text: str, match: re.Match[str], value: float) -> float:
         """The value with its exponent, if the regex ends before that."""

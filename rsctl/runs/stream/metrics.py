@@ -118,7 +118,9 @@ class MetricReader:
     """
 
     def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
-        self._patterns = [Pattern(n, spec.regex) for n, spec in metrics.items() if spec.regex]
+        self._patterns = [
+            Pattern(name, spec.regex, spec.goal) for name, spec in metrics.items() if spec.regex
+        ]
         self._findings: list[Finding] = []
         self._reported: set[str] = set()
 

@@ -513,6 +513,31 @@ def test_a_rate_in_another_unit_than_that_of_the_regex_is_a_finding(
 
 
 @pytest.mark.parametrize(
+    ("goal", "texts", "values", "shown"),
+    [
+        ("max", ("1.25it/s", "1.25s/it"), [1.25], "1.25s/it"),
+        ("max", ("1,250 ms/step",), [], "1,250 ms/step"),
+        ("max", ("3it/s", "2s/it/rank", "4 s", "6M tokens/s"), [3.0, 2.0, 4.0, 6.0], None),
+        ("min", ("1.25s/it", "1.25it/s", "1.02kit/s"), [1.25], "1.25it/s"),
+        ("min", ("2GB/s", "3 errors/s", "4ms"), [2.0, 3.0, 4.0], None),
+        (None, ("1.25s/it", "2.5s/it"), [1.25, 2.5], None),
+    ],
+)
+def test_a_unit_that_contradicts_the_goal_is_not_read(
+    goal: str | None, texts: Sequence[str], values: list[float], shown: str | None
+) -> None:
+    """tqdm prints 1.25it/s, and 1.25s/it if it is slower: a run that is slow throughout would have
+    the value of a faster one.
+    """
+    reader = MetricReader({"speed": MetricSpec(r"(?<!\d)([\d.,]+)(?!\d)", goal)})
+    found = [value for _, value, _ in read_lines(reader, *texts)]
+    messages = [f.message for f in reader.take_findings() if "goal" in f.message]
+    assert found == values
+    expected = f"metric speed: {shown} is ignored, because its unit contradicts goal: {goal}"
+    assert messages == ([expected] if shown else [])
+
+
+@pytest.mark.parametrize(
     ("regex", "texts", "names"),
     [
         (r"loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9"), ("loss", "val_loss")),
