@@ -68,7 +68,7 @@ class Redraws:
             state, at = text[begin : move.start()], self._held_at if move.start() <= old else now
             begin = move.end()
             is_end = move[0].endswith(b"\n")
-            if is_end and self._row == 0:
+            if is_end and (self._row == 0 or _BEHIND_BAR.search(state)):
                 lines += self._end_row(state, now)
                 continue
             self._is_bar, self._is_entered = True, is_end
