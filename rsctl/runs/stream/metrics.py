@@ -119,7 +119,9 @@ class MetricReader:
 
     def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
         self._patterns = [
-            Pattern(name, spec.regex, spec.goal) for name, spec in metrics.items() if spec.regex
+            Pattern(name, spec.regex, spec.goal, spec.unit)
+            for name, spec in metrics.items()
+            if spec.regex
         ]
         self._findings: list[Finding] = []
         self._reported: set[str] = set()

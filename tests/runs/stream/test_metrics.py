@@ -538,6 +538,29 @@ def test_a_unit_that_contradicts_the_goal_is_not_read(
 
 
 @pytest.mark.parametrize(
+    ("unit", "texts", "values"),
+    [
+        ("it/s", ("985it/s", "1.02kit/s", "1.5s/it"), [985.0, 1.5]),
+        ("kit/s", ("985it/s", "1.02kit/s", "1.5Kit/s"), [1.02, 1.5]),
+        ("ms", ("12.5ms", "1.5s", "2 s", "3us", "4", "5/s"), [12.5, 4.0, 5.0]),
+        ("us", ("1us", "2µs", "3ms"), [1.0, 2.0]),
+        ("GB/s", ("1 GB/s", "985 MB/s", "2 GiB/s", "3 GB/step"), [1.0, 2.0, 3.0]),
+        ("samples/s", ("1 samples/s", "2k samples/s", "3ms"), [1.0, 2.0, 3.0]),
+        ("m", ("1m", "2 km", "3s"), [1.0, 2.0, 3.0]),
+    ],
+)
+def test_another_scale_of_the_declared_unit_is_not_read(
+    unit: str, texts: Sequence[str], values: list[float]
+) -> None:
+    """A run at 985it/s would be better than one at 1.02kit/s."""
+    reader = MetricReader({"speed": MetricSpec(r"(?<![\d.])([\d.]+)(?![\d.])", unit=unit)})
+    assert [value for _, value, _ in read_lines(reader, *texts)] == values
+    messages = [f.message for f in reader.take_findings() if "contradicts" in f.message]
+    assert len(messages) == (len(values) < len(texts))
+    assert all(message.endswith(f"contradicts unit: {unit}") for message in messages)
+
+
+@pytest.mark.parametrize(
     ("regex", "texts", "names"),
     [
         (r"loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9"), ("loss", "val_loss")),
