@@ -197,6 +197,18 @@ def test_what_programs_print_as_json_is_read(line: str, values: dict[str, str]) 
     assert {name: str(value) for name, value, _ in read(line)} == values
 
 
+def test_a_line_of_metrics_behind_a_progress_bar_is_read() -> None:
+    """A bar on stdout has no line end of its own; without the runtime the log has all of it."""
+    reader = MetricReader({"done": MetricSpec(r"(\d+)/9")})
+    text = '\r 0/9\r 1/9{"rsctl": "metrics", "step": 1, "loss": 0.5}'
+    assert sorted(read_lines(reader, text)) == [
+        ("done", 0.0, None),
+        ("done", 1.0, None),
+        ("loss", 0.5, 1),
+    ]
+    assert reader.take_findings() == []
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -214,6 +226,7 @@ def test_what_programs_print_as_json_is_read(line: str, values: dict[str, str]) 
             ' 50%|##   | 5/10{"rsctl": "metrics", "loss": 0.5}',
             "other text precedes it on the same line",
         ),
+        ('seen {"rsctl": "metrics", "loss": 1}\r', "other text precedes it on the same line"),
         ('    "rsctl": "metrics",', "its object does not start on the same line"),
     ],
 )
