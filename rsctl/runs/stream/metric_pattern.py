@@ -104,7 +104,7 @@ class Pattern:
         self._other = _with_other_unit(regex)
         units = {f"goal: {goal}": _INVERSE.get(goal or ""), f"unit: {unit}": _other_scales(unit)}
         self._against = [
-            (key, re.compile(rf" ?(?:{other})(?![\w/])")) for key, other in units.items() if other
+            (key, re.compile(rf" ?(?:{other})(?!\w)")) for key, other in units.items() if other
         ]
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
@@ -308,7 +308,7 @@ def _other_scales(unit: str | None) -> str | None:
     if not (scaled := _SCALED.fullmatch(unit or "")):
         return None
     prefix, base = scaled.groups()
-    return rf"(?!{_ALIKE.get(prefix, prefix)}{base}(?![\w/])){_SCALES}{base}"
+    return rf"(?!{_ALIKE.get(prefix, prefix)}{base}(?!\w)){_SCALES}{base}"
 
 
 def _other_rates(rate: re.Match[str]) -> str:
