@@ -27,6 +27,7 @@ _MOVE = re.compile(rb"\r*\n|\r|\x1b\[[01]?G|\x1b\[([0-9]{0,3})([ABEF])")
 _BACK = re.compile(rb"\x1b\[(?:[0-9]{0,3}[AF]|[01]?G)")
 _MAY_BE_MOVE = re.compile(rb"(?:\r+|\x1b(?:\[[0-9]{0,3})?)\Z")
 _OVER = b"\r\b"  # Keras goes back over its bar by backspaces, then by a carriage return
+_BEHIND_BAR = re.compile(rb'(?<=.)(?=\{ ?"rsctl" ?: ?"metrics")')
 _INVISIBLE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|[\s\x08]+")
 
 
@@ -67,7 +68,7 @@ class Redraws:
             state, at = text[begin : move.start()], self._held_at if move.start() <= old else now
             begin = move.end()
             is_end = move[0].endswith(b"\n")
-            if is_end and self._row == 0:
+            if is_end and (self._row == 0 or _BEHIND_BAR.search(state)):
                 lines += self._end_row(state, now)
                 continue
             self._is_bar, self._is_entered = True, is_end
@@ -86,7 +87,12 @@ class Redraws:
         return lines
 
     def _end_row(self, text: bytes, now: float) -> list[bytes]:
-        """The end of the lowest line; where a bar was removed from it, its last state."""
+        """The end of the lowest line; where a bar was removed from it, its last state.
+
+        A line of metrics behind a bar, which has no line end of its own, is a line of its own.
+        """
+        if self._is_bar:
+            text = _BEHIND_BAR.sub(b"\n", text, count=1)
         is_removed = 0 in self._rows and not _is_visible(text)
         lines = self._flush(now, is_last=is_removed or self._is_entered)
         return lines if is_removed else [*lines, text.rstrip(_OVER) + b"\n"]

@@ -2,7 +2,8 @@
 
 That is the series of the chief, if the chief has logged the metric. Otherwise each of its values
 is the metric's `aggregate` over the replicas that have logged one step; where the log has no steps,
-the n-th values of the replicas belong together. `submit`, `list`, `status`, `metrics`, trackers,
+the n-th values of the replicas belong together, and a replica that is far behind, such as one that
+begins late, counts from the newest value on. `submit`, `list`, `status`, `metrics`, trackers,
 reports and samples all take it from here.
 
 Lines may arrive late and several times. The last value is the one with the latest time, in any
@@ -19,7 +20,7 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.runs.stream.aggregates import over_replicas
-from rsctl.runs.stream.events import MetricEvent
+from rsctl.runs.stream.events import MetricEvent, unix_time
 from rsctl.runs.stream.metrics import MACHINES, MetricSpec
 
 CHIEF = "worker-0"
@@ -27,6 +28,9 @@ CHIEF = "worker-0"
 
 _OPEN_STEPS = 16
 """The maximum distance in steps between replicas whose values are combined."""
+
+_AT_ONCE_SECONDS = 3.0
+"""The maximum time between values without steps that replicas printed in one piece each."""
 
 _NO_SPEC = MetricSpec()
 
@@ -115,7 +119,13 @@ class Headline(msgspec.Struct, array_like=True):
                 step.time = min(step.time, event.time)
                 return []
         if self._is_closed(event, number, before):
-            return []
+            later = (unix_time(event.time) or 0.0) - (unix_time(self.time) or 0.0)
+            if event.step is not None or later < _AT_ONCE_SECONDS:
+                return []
+            number = self.numbers[replica] = self.steps[-1].number + 1
+            key = False, number
+        elif number <= before:
+            self.numbers = {replica: number}  # the others, too, have their next steps again
         self.steps.append(MetricStep(*key, event.time, {replica: event.value}))
         final = []
         while len(self.steps) > _OPEN_STEPS:

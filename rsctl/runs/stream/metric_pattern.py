@@ -46,6 +46,10 @@ _PREFIX = "[kKMGTP]"
 _PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
 _EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
+_INVERSE = {"max": rf"{_SECONDS}/[A-Za-z]+", "min": f"{_PREFIX}?it/s(?:ec)?"}
+_SCALES = "[num\u00b5\u03bckKMGTP]?"
+_SCALED = re.compile(rf"({_SCALES})((?:i?[bB]|s|it|FLOPS?)(?:/[A-Za-z]+)?)")
+_ALIKE = {"k": "[kK]", "K": "[kK]", **dict.fromkeys("u\u00b5\u03bc", "[u\u00b5\u03bc]")}
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -71,11 +75,15 @@ class Pattern:
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
     different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
     such as loss and eval_loss. `unmatched_unit` is the first 1.25s/it or 1.02kit/s in the place of
-    a number in it/s, or 1s/step where it reads ms/step. `fraction` is the first step that is not a
-    whole number.
+    a number in it/s, or 1s/step where it reads ms/step. `against` is the first number whose unit
+    contradicts the metric's goal, such as 1.25s/it of a maximum, or its unit, such as 1.02kit/s of
+    it/s, and which of them: it is not read. `fraction` is the first step that is not a whole
+    number.
     """
 
-    def __init__(self, name: str, regex: str) -> None:
+    def __init__(
+        self, name: str, regex: str, goal: str | None = None, unit: str | None = None
+    ) -> None:
         self.name = name
         self.no_number: str | None = None
         self.missed: str | None = None
@@ -84,6 +92,7 @@ class Pattern:
         self.units: tuple[str, str] | None = None
         self.names: tuple[str, str] | None = None
         self.unmatched_unit: str | None = None
+        self.against: tuple[str, str] | None = None
         self.fraction: str | None = None
         self.limit = CpuLimit()
         self.rest_limit = CpuLimit()
@@ -93,6 +102,10 @@ class Pattern:
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
         self._other = _with_other_unit(regex)
+        units = {f"goal: {goal}": _INVERSE.get(goal or ""), f"unit: {unit}": _other_scales(unit)}
+        self._against = [
+            (key, re.compile(rf" ?(?:{other})(?!\w)")) for key, other in units.items() if other
+        ]
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
         self._before = ""
@@ -142,12 +155,20 @@ class Pattern:
     def _numbers(self, text: str, matches: list[re.Match[str]]) -> Iterator[MatchedNumber]:
         for match in matches:
             value = _in_text(match[self._group])
-            if value is not None:
+            if value is None:
+                self.no_number = self.no_number or match[self._group]
+            elif not self._is_against(text, match[self._group], match.end(self._group)):
                 self._learn(text, match)
                 value = self._whole(text, match, value)
                 yield MatchedNumber(value, self._step(text, match))
-            elif self.no_number is None:
-                self.no_number = str(match[self._group])
+
+    def _is_against(self, text: str, read: str, end: int) -> bool:
+        """Whether a number has a unit that contradicts the metric's goal or its unit."""
+        for key, unit in self._against:
+            if found := unit.match(text, end):
+                self.against = self.against or (read + found[0], key)
+                return True
+        return False
 
     def _whole(self, text: str, match: re.Match[str], value: float) -> float:
         """The value with its exponent, if the regex ends before that."""
@@ -280,6 +301,14 @@ def _with_other_unit(regex: str) -> re.Pattern[str] | None:
     except re.error:  # a range of characters
         pass
     return None
+
+
+def _other_scales(unit: str | None) -> str | None:
+    """A regex for a unit with other prefixes: ms for s, kit/s for it/s; None for other units."""
+    if not (scaled := _SCALED.fullmatch(unit or "")):
+        return None
+    prefix, base = scaled.groups()
+    return rf"(?!{_ALIKE.get(prefix, prefix)}{base}(?!\w)){_SCALES}{base}"
 
 
 def _other_rates(rate: re.Match[str]) -> str:

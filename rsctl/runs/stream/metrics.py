@@ -21,6 +21,7 @@ from rsctl.runs.stream.structured import structured as structured
 
 T = TypeVar("T")
 
+_BEHIND_BAR = re.compile(r'(?<=.)(?=\{ ?"rsctl" ?: ?"metrics")')
 _REDRAWN = re.compile(r"[\n\r]")
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus", "ranks"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
@@ -118,7 +119,11 @@ class MetricReader:
     """
 
     def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
-        self._patterns = [Pattern(n, spec.regex) for n, spec in metrics.items() if spec.regex]
+        self._patterns = [
+            Pattern(name, spec.regex, spec.goal, spec.unit)
+            for name, spec in metrics.items()
+            if spec.regex
+        ]
         self._findings: list[Finding] = []
         self._reported: set[str] = set()
 
@@ -150,10 +155,12 @@ class MetricReader:
         plain: list[tuple[LogEvent, str, list[MetricEvent]]] = []
         for line, metrics in zip(lines, found, strict=True):
             text = line.text
-            if is_structured(text) and (record := structured(text)):
-                metrics += self._structured_values(line, record)
-            elif self._patterns:
-                plain += [(line, part, metrics) for part in text.split("\r")]
+            is_bar = "\r" in text[:-1]
+            for part in _BEHIND_BAR.split(text, maxsplit=1) if is_bar else [text]:
+                if is_structured(part) and (record := structured(part)):
+                    metrics += self._structured_values(line, record)
+                elif self._patterns:
+                    plain += [(line, state, metrics) for state in part.split("\r")]
             if not metrics and may_be_structured(text) and (unread := unread_line(text)):
                 self._report(unread)
         if plain:

@@ -103,6 +103,33 @@ def test_replicas_that_print_many_steps_at_once(has_steps: bool) -> None:
     assert values == [float(s) for s in (*range(60), *again)]
 
 
+def test_a_restart_whose_lines_come_at_once() -> None:
+    """Each replica prints the repeated steps in one piece; no step is there a third time."""
+    replicas = [f"worker-{r}" for r in (1, 2, 3)]
+    events = [at(s / 2, r, float(s), s) for s in range(60) for r in replicas]
+    again = [(r, s) for r in replicas for s in range(40, 100)]
+    events += [at(40 + n / 100, r, float(s), s) for n, (r, s) in enumerate(again)]
+    assert [m.step for m in headline_series(events)] == [*range(60), *range(40, 100)]
+
+
+def test_a_replica_that_takes_over_without_steps() -> None:
+    """The rank that logs is on another node after a restart: its first values count."""
+    events = [at(s / 10, "worker-1", float(s)) for s in range(100)]
+    events += [at(20 + s, "worker-2", 1000.0 + s) for s in range(10)]
+    made = tally(events, goal="max")
+    assert made.summary()["loss"] == {"last": 1009.0, "count": 110, "best": 1009.0}
+    assert [m.value for m in headline_series(events)] == [*range(100), *range(1000, 1010)]
+
+
+def test_a_replica_that_joins_without_steps() -> None:
+    """A value that is far behind by its number belongs to the values of its time."""
+    events = [at(s, "worker-1", 10.0) for s in range(50)]
+    events += [at(s + 0.5, "worker-2", 20.0) for s in range(30, 50)]
+    events.sort(key=lambda event: event.time)
+    values = [m.value for m in headline_series(events)]
+    assert values == [10.0] * 31 + [15.0] * 19 + [20.0]
+
+
 def test_a_late_line_is_not_the_last_value() -> None:
     events = [at(1, "worker-0", 3.0, 1), at(3, "worker-0", 1.0, 3), at(2, "worker-0", 2.0, 2)]
     made = tally(events)

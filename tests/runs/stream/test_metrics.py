@@ -197,6 +197,18 @@ def test_what_programs_print_as_json_is_read(line: str, values: dict[str, str]) 
     assert {name: str(value) for name, value, _ in read(line)} == values
 
 
+def test_a_line_of_metrics_behind_a_progress_bar_is_read() -> None:
+    """A bar on stdout has no line end of its own; without the runtime the log has all of it."""
+    reader = MetricReader({"done": MetricSpec(r"(\d+)/9")})
+    text = '\r 0/9\r 1/9{"rsctl": "metrics", "step": 1, "loss": 0.5}'
+    assert sorted(read_lines(reader, text)) == [
+        ("done", 0.0, None),
+        ("done", 1.0, None),
+        ("loss", 0.5, 1),
+    ]
+    assert reader.take_findings() == []
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -214,6 +226,7 @@ def test_what_programs_print_as_json_is_read(line: str, values: dict[str, str]) 
             ' 50%|##   | 5/10{"rsctl": "metrics", "loss": 0.5}',
             "other text precedes it on the same line",
         ),
+        ('seen {"rsctl": "metrics", "loss": 1}\r', "other text precedes it on the same line"),
         ('    "rsctl": "metrics",', "its object does not start on the same line"),
     ],
 )
@@ -510,6 +523,55 @@ def test_a_rate_in_another_unit_than_that_of_the_regex_is_a_finding(
         )
         for _ in range(1 if shown else 0)
     ]
+
+
+@pytest.mark.parametrize(
+    ("goal", "texts", "values", "shown"),
+    [
+        ("max", ("1.25it/s", "1.25s/it"), [1.25], "1.25s/it"),
+        ("max", ("1,250 ms/step",), [], "1,250 ms/step"),
+        ("max", ("3it/s", "2it/s/rank", "4 s", "6M tokens/s"), [3.0, 2.0, 4.0, 6.0], None),
+        ("min", ("1.25s/it", "1.25it/s", "1.02kit/s"), [1.25], "1.25it/s"),
+        ("min", ("2GB/s", "3 errors/s", "4ms"), [2.0, 3.0, 4.0], None),
+        (None, ("1.25s/it", "2.5s/it"), [1.25, 2.5], None),
+    ],
+)
+def test_a_unit_that_contradicts_the_goal_is_not_read(
+    goal: str | None, texts: Sequence[str], values: list[float], shown: str | None
+) -> None:
+    """tqdm prints 1.25it/s, and 1.25s/it if it is slower: a run that is slow throughout would have
+    the value of a faster one.
+    """
+    reader = MetricReader({"speed": MetricSpec(r"(?<!\d)([\d.,]+)(?!\d)", goal)})
+    found = [value for _, value, _ in read_lines(reader, *texts)]
+    messages = [f.message for f in reader.take_findings() if "goal" in f.message]
+    assert found == values
+    expected = f"metric speed: {shown} is ignored, because its unit contradicts goal: {goal}"
+    assert messages == ([expected] if shown else [])
+
+
+@pytest.mark.parametrize(
+    ("unit", "texts", "values"),
+    [
+        ("it/s", ("985it/s", "1.02kit/s", "1.5s/it"), [985.0, 1.5]),
+        ("kit/s", ("985it/s", "1.02kit/s", "1.5Kit/s"), [1.02, 1.5]),
+        ("ms", ("12.5ms", "1.5s", "2 s", "3us", "4", "5/s"), [12.5, 4.0, 5.0]),
+        ("ms", ("950ms/step", "1s/step"), [950.0]),
+        ("us", ("1us", "2µs", "3ms"), [1.0, 2.0]),
+        ("GB/s", ("1 GB/s", "985 MB/s", "2 GiB/s", "3 GB/step"), [1.0, 2.0, 3.0]),
+        ("samples/s", ("1 samples/s", "2k samples/s", "3ms"), [1.0, 2.0, 3.0]),
+        ("m", ("1m", "2 km", "3s"), [1.0, 2.0, 3.0]),
+    ],
+)
+def test_another_scale_of_the_declared_unit_is_not_read(
+    unit: str, texts: Sequence[str], values: list[float]
+) -> None:
+    """A run at 985it/s would be better than one at 1.02kit/s."""
+    reader = MetricReader({"speed": MetricSpec(r"(?<![\d.])([\d.]+)(?![\d.])", unit=unit)})
+    assert [value for _, value, _ in read_lines(reader, *texts)] == values
+    messages = [f.message for f in reader.take_findings() if "contradicts" in f.message]
+    assert len(messages) == (len(values) < len(texts))
+    assert all(message.endswith(f"contradicts unit: {unit}") for message in messages)
 
 
 @pytest.mark.parametrize(
