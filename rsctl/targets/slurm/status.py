@@ -207,6 +207,7 @@ def _status(
         reason=_lost_reason(record, loss) or reason,
         attempt=record.restarts + 1 + states.failed,
         restarted=_restarted(states),
+        is_interrupted=states.code is None,
         facts=list(_facts(record, states, expected, loss)),
         findings=list(_findings(record, state, loss)),
     )
@@ -231,6 +232,7 @@ def _of_states(states: States) -> JobStatus | None:
             reason=lost,
             attempt=states.restart + 1 + states.failed,
             restarted=_restarted(states),
+            is_interrupted=states.code is None,
             findings=[finding],
         )
     code, why = states.ended.code, states.ended.reason
