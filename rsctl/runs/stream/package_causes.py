@@ -227,8 +227,10 @@ BINARY_CAUSES = (
     cause(
         "architecture",
         rf"{WRONG_ARCHITECTURE}|no matching manifest for |no match for platform in manifest",
-        "the image, or a program, is for a different processor architecture than the machine's",
-        "build it for the machine's: amd64, or arm64 for Grace and Graviton",
+        "the image, or a program, is for a different processor architecture than the machine's, or "
+        "the program is a script without a first line such as #!/bin/bash",
+        "build it for the machine's: amd64, or arm64 for Grace and Graviton; add a script's first "
+        "line, or start it with its interpreter, such as `bash SCRIPT`",
     ),
 )
 """Compiled code that does not fit, in the order in which they are shown."""

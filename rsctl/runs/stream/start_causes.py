@@ -241,6 +241,12 @@ COMMAND_CAUSES = (
     ),
     cause(
         "command",
+        r"daemon: [Nn]o command specified",
+        "the image has no command of its own",
+        "set run.command: with launcher none an image without ENTRYPOINT and CMD needs it",
+    ),
+    cause(
+        "command",
         r"(?m:^)exec (\S{1,200}): no such file or directory",
         "the program of the container, or the interpreter in its first line, does not exist: "
         "{names}",

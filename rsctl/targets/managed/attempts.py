@@ -45,11 +45,13 @@ class AttemptTracker:
         description = folder.known_description()
         self._limit = description.restarts if description else None
         self._restarted: str | None = None
+        self._is_interrupted = False
         recorder.attempt = progress.before + progress.attempt
 
     def count(self, status: JobStatus) -> JobStatus:
         """The status with the number of its attempt."""
         progress, self._restarted = self._progress, status.restarted
+        self._is_interrupted = status.is_interrupted
         if progress.state is JobState.RUNNING and status.state in _BEING_STARTED:
             progress.restarts += 1
         number = max(status.attempt, 1 + progress.restarts, progress.attempt)
@@ -103,7 +105,8 @@ class AttemptTracker:
 
     def _explain(self, attempt: Attempt, failures: list[Failure]) -> None:
         failure = first_failure(failures, self._folder) if failures else None
-        if failure is not None and not (self._is_spot and is_preemption(failure)):
+        may_be_lost = self._is_spot or self._is_interrupted
+        if failure is not None and not (may_be_lost and is_preemption(failure)):
             attempt.failure = failure
             attempt.reason = failure.reason
         self._recorder.attempt_ended(attempt)

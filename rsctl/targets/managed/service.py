@@ -77,13 +77,14 @@ class JobStatus(msgspec.Struct, kw_only=True):
     it has. `has_machines` is true for a job that is starting on machines that it already has, or
     that are reserved for it.
     `reason` is a text for people, such as why it is still queued, `restarted` one that says why an
-    attempt ends that another one follows, where that is always the same. `failed` are the replicas
-    that failed by the cloud's report, not the ones that were stopped as a result; their `lines` are
-    the report on each, their `causes` come from other sources. `unnamed` is a failed replica that
-    the cloud does not name: its log identifies it. The chief of a succeeded job, and all replicas
-    of the `ended_roles`, have ended by themselves. `findings` are reported once each, such as a
-    quota that is full. `is_settled` is false for an ended job until the cloud has reported the
-    reason.
+    attempt ends that another one follows, where that is always the same, and `is_interrupted` is
+    whether the cloud has ended that attempt, and may have signalled its ranks. `failed` are the
+    replicas that failed by the cloud's report, not the ones that were stopped as a result; their
+    `lines` are the report on each, their `causes` come from other sources. `unnamed` is a failed
+    replica that the cloud does not name: its log identifies it. The chief of a succeeded job, and
+    all replicas of the `ended_roles`, have ended by themselves. `findings` are reported once each,
+    such as a quota that is full. `is_settled` is false for an ended job until the cloud has
+    reported the reason.
     """
 
     state: JobState
@@ -93,6 +94,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
     reason: Optional[str] = None
     attempt: int = 1
     restarted: Optional[str] = None
+    is_interrupted: bool = False
     failed: list[Failure] = []
     unnamed: Optional[UnnamedFailure] = None
     ended_roles: tuple[str, ...] = ("worker",)

@@ -50,6 +50,7 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         reason=_reason(answer, state),
         attempt=attempt_of(phases),
         restarted=restart_reason(phases),
+        is_interrupted=True,  # it restarts no job that has failed by itself
         ended_roles=_ended_roles(answer),
         failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
         unnamed=failure_reason.unnamed_failure(answer) if has_failed else None,

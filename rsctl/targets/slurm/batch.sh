@@ -125,15 +125,22 @@ probe() { # EPOCH
         step_options "$component" "$skipped" "$nodes" "$tasks"
         code=0
         lines+=$(start_probe "${options[@]}" "$role" "$first" "$RSCTL_LOGS" "$token" 2>"$RSCTL_LOGS/probe.err")$'\n' || code=$?
-        grep -v '^srun: ' "$RSCTL_LOGS/probe.err" >&2
         [ "$code" = 0 ] || {
             cat "$RSCTL_LOGS/probe.err" >&2
             note_suspects
-            finish 3 "$(sed -n 's/^rsctl-probe-failed \([^ ]*\) \(.*\)/node \1 \2/p' <<<"$lines" | head -n 1 | grep . || sed -n 's/^rsctl: //p' "$RSCTL_LOGS/probe.err" | head -n 1 | grep . || echo "the nodes of $name cannot start a task: see the log")"
+            finish 3 "$(why_not | grep -m 1 . || echo "the nodes of $name cannot start a task: see the log")"
         }
+        grep -v '^srun: ' "$RSCTL_LOGS/probe.err" >&2
     done <<<"$RSCTL_STEPS"
     rm -f "$RSCTL_LOGS/probe.err"
     choose_ports "$lines"
+}
+
+why_not() { # what a probe that has failed says, or its Python (exit code 2) where the shared folder is not mounted
+    sed -n 's/^rsctl-probe-failed \([^ ]*\) /node \1 /p' <<<"$lines"
+    sed -n 's/^rsctl: //p' "$RSCTL_LOGS/probe.err"
+    ! grep -q "can't open file '.*/rsctl_start.py'" "$RSCTL_LOGS/probe.err" ||
+        sed -n "s|^srun: error: \([^ :]*\): task.*: Exited with exit code 2\$|node \1 does not see $RSCTL_FOLDER: is targets.slurm.shared mounted there?|p" "$RSCTL_LOGS/probe.err"
 }
 
 choose_ports() { # LINES: sets RSCTL_SLURM_NODES

@@ -58,9 +58,9 @@ _LAUNCH_FAILED = "JobLaunchFailure"
 
 
 class _Loss(NamedTuple):
-    """Why the cluster ended a job, and the nodes that failed, if they are known."""
+    """How a job was lost, and the nodes that failed, if they are known."""
 
-    why: str
+    message: str
     nodes: tuple[str, ...]
 
 
@@ -70,16 +70,19 @@ def _loss(record: JobRecord, states: States) -> _Loss | None:
     A job whose ranks lose a peer fails before Slurm notices the failure of the peer's node.
     """
     nodes = (record.failed_node,) if record.failed_node else ()
+    ended = f"the cluster ended the job{f' on {record.failed_node}' if nodes else ''}: "
     if record.state in _INFRASTRUCTURE:
-        return _Loss(record.state, nodes)
+        return _Loss(ended + record.state, nodes)
     if record.state != "FAILED":
         return None
     if record.reason == _LAUNCH_FAILED:
-        return _Loss(record.reason, nodes)
-    if states.suspects and states.restart == record.restarts:
-        return _Loss("down, drained or silent when the job failed", states.suspects)
+        return _Loss(ended + record.reason, nodes)
+    if states.suspects and states.restart == record.restarts:  # the job may have failed by itself
+        which = "nodes that were down, drained or silent when the job failed"
+        return _Loss(f"{which}: {','.join(states.suspects)}", states.suspects)
     if states.unhealthy and states.restart == record.restarts:
-        return _Loss("it has failed the job's checks", states.unhealthy)
+        which = "nodes that have failed the job's checks"
+        return _Loss(f"{which}: {','.join(states.unhealthy)}", states.unhealthy)
     return None
 
 
@@ -207,6 +210,7 @@ def _status(
         reason=_lost_reason(record, loss) or reason,
         attempt=record.restarts + 1 + states.failed,
         restarted=_restarted(states),
+        is_interrupted=states.code is None,
         facts=list(_facts(record, states, expected, loss)),
         findings=list(_findings(record, state, loss)),
     )
@@ -231,6 +235,7 @@ def _of_states(states: States) -> JobStatus | None:
             reason=lost,
             attempt=states.restart + 1 + states.failed,
             restarted=_restarted(states),
+            is_interrupted=states.code is None,
             findings=[finding],
         )
     code, why = states.ended.code, states.ended.reason
@@ -336,10 +341,8 @@ def _findings(record: JobRecord, state: JobState, loss: _Loss | None) -> Iterato
         message = f"Slurm does not start it as long as its request is so: {word}"
         yield warning("pending", message, remedy, path)
     if loss:
-        nodes = ",".join(loss.nodes)
-        message = f"the cluster ended the job{f' on {nodes}' if nodes else ''}: {loss.why}"
-        remedy = f" with targets.slurm.exclude: {nodes}" if nodes else ""
-        yield error(NODE_FAILED, message, f"submit it again{remedy}", "targets.slurm.exclude")
+        remedy = f" with targets.slurm.exclude: {','.join(loss.nodes)}" if loss.nodes else ""
+        yield error(NODE_FAILED, loss.message, f"submit it again{remedy}", "targets.slurm.exclude")
     if record.state == "OUT_OF_MEMORY":
         message = "a node was out of the memory that the job asked for"
         yield error("memory", message, "set a larger targets.slurm.memory", "targets.slurm.memory")

@@ -288,6 +288,13 @@ def test_the_remedy_where_the_text_names_no_reason(
     assert remedy in (cause.remedy or "")
 
 
+def test_a_script_without_a_first_line_has_no_wrong_architecture_alone() -> None:
+    """The kernel has one error for both: opencontainers/runc, issue 1773."""
+    [cause] = known_causes(["exec /app/start.sh: exec format error"], 1, None)
+    assert "is a script without a first line" in cause.message
+    assert "`bash SCRIPT`" in str(cause.remedy)
+
+
 def test_a_script_that_fails_since_the_kernel_ended_a_process_of_it() -> None:
     [cause] = known_causes(["it said nothing"], 1, None, Killer(out_of_memory=True))
     assert (cause.code, cause.message) == (

@@ -234,6 +234,40 @@ def test_interruptions_of_spot_machines_are_not_counted(
     assert len(attempts(run)) == 1
 
 
+@pytest.mark.parametrize(
+    ("code", "signal", "is_requeue", "reason"),
+    [
+        (143, {"signal": "SIGTERM"}, True, "Slurm has requeued it"),
+        (139, {"signal": "SIGSEGV"}, True, "worker-0 failed with exit code 139"),
+        (137, {"signal": "SIGKILL"}, False, "worker-0 failed with exit code 137"),
+    ],
+)
+def test_ranks_that_the_service_has_signalled_do_not_explain_a_restart(
+    cloud: FakeCloud,
+    target: FakeTarget,
+    run: str,
+    code: int,
+    signal: dict[str, Any],
+    is_requeue: bool,
+    reason: str,
+) -> None:
+    """As in a preemption: Slurm sends SIGTERM, and starts the job again."""
+    limited(run, None)
+    cloud.lines = [line(1, "worker-0", NODE), line(3, "worker-0", died(3, code, **signal))]
+    events = target.events(run, {}, follow=True)
+    while "worker-0 running" not in reported(next(events)):
+        pass
+    restarted = "Slurm has requeued it" if is_requeue else "exit code 137"
+    queued = JobStatus(state=JobState.QUEUED, time=at(9), attempt=2, restarted=restarted)
+    cloud.status = msgspec.structs.replace(queued, is_interrupted=is_requeue)
+    while stored(run).attempt == 1:
+        next(events)
+    cloud.end(JobState.CANCELLED)
+    for _ in events:
+        pass
+    assert [(each[0], each[1]) for each in attempts(run)] == [(1, reason)]
+
+
 def test_a_cancel_that_does_not_get_through_is_sent_again(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:

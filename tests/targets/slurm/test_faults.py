@@ -340,6 +340,23 @@ def test_a_folder_that_is_not_shared(rsctl: Rsctl, keys: Keys, forgetful: SlurmC
     assert "which the batch script wrote" in done.stdout
 
 
+def test_a_node_without_the_shared_folder(
+    rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster
+) -> None:
+    """Its Python cannot open the program that proves the folder: the reason names both."""
+    hide = 'srun() { command srun "$${@/#$RSCTL_START//nowhere/rsctl_start.py}"; }'
+    setup = [*forgetful.setup, hide]
+    file = rsctl.write_job(**keys("true", slurm={"setup": setup, "sbatch": ["--nodelist=n2"]}))
+    done = rsctl("submit", file, "-o", "json")
+    ended = next(e for e in done.events if e["type"] == "state" and e["state"] == "failed")
+    run = rsctl.runs()[-1]["run"]
+    folder = f"{forgetful.shared}/{run}"
+    why = f"node n2 does not see {folder}: is targets.slurm.shared mounted there?"
+    assert ended["reason"] == why, done.stdout
+    texts = [e["text"] for e in done.events if e["type"] == "log" and "can't open" in e["text"]]
+    assert len(texts) == 1
+
+
 def test_a_node_without_a_python_for_the_job(
     rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster
 ) -> None:

@@ -27,7 +27,7 @@ def test_the_node_is_a_fact_and_the_remedy_excludes_it() -> None:
     facts = {fact.name: fact.value for fact in status.facts}
     assert facts["failed_node"] == "gpu-2"
     [finding] = [f for f in status.findings if f.code == "node-failed"]
-    assert finding.message == "the cluster ended the job on gpu-2: it has failed the job's checks"
+    assert finding.message == "nodes that have failed the job's checks: gpu-2"
     assert finding.remedy == "submit it again with targets.slurm.exclude: gpu-2"
     assert finding.path == "targets.slurm.exclude"
 
@@ -84,7 +84,11 @@ def test_a_dead_node_of_a_job_that_slurm_has_forgotten() -> None:
     assert (status.state, status.reason) == ("failed", "a node failed: gpu-1, gpu-2")
     facts = {fact.name: fact.value for fact in status.facts}
     assert (facts["slurm_job"], facts["failed_node"]) == (7, "gpu-1,gpu-2")
-    assert [finding.code for finding in status.findings] == ["node-failed"]
+    [finding] = status.findings
+    assert (finding.code, finding.message) == (
+        "node-failed",
+        "nodes that were down, drained or silent when the job failed: gpu-1,gpu-2",
+    )
 
 
 def test_a_job_that_has_ended_while_the_controller_was_away() -> None:
