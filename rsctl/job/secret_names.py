@@ -251,23 +251,24 @@ def _hide_assigned(text: str, pattern: re.Pattern[str]) -> str:
     return "".join([*parts, text[done:]])
 
 
-def public_document(value: Any) -> Any:
-    """Plain data, such as a request, without the values of secrets in arguments and mappings."""
-    if isinstance(value, str):
-        return public_text(value)
+def public_document(value: Any, is_hidden: bool = False) -> Any:
+    """Plain data, such as a request, without the values of secrets in arguments and mappings.
+
+    All numbers and texts below the name of a secret are hidden.
+    """
     if isinstance(value, list):
-        if value and all(isinstance(item, str) for item in value):
-            return public_arguments(value)
-        return [public_document(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    named = next((value[key] for key in ("name", "Name", "key", "Key") if key in value), None)
-    is_variable = isinstance(named, str) and is_secret_name(named)
-    return {
-        name: HIDDEN
-        if isinstance(item, (str, int, float))
-        and not isinstance(item, bool)
-        and (is_secret_name(str(name)) or (is_variable and str(name).lower() == "value"))
-        else public_document(item)
-        for name, item in value.items()
-    }
+        shown = public_arguments([item if isinstance(item, str) else "" for item in value])
+        return [
+            text if isinstance(item, str) and not is_hidden else public_document(item, is_hidden)
+            for item, text in zip(value, shown, strict=True)
+        ]
+    if isinstance(value, Mapping):
+        named = next((value[key] for key in ("name", "Name", "key", "Key") if key in value), None)
+        secret = {"value", "Value"} if isinstance(named, str) and is_secret_name(named) else ()
+        return {
+            name: public_document(item, is_hidden or name in secret or is_secret_name(str(name)))
+            for name, item in value.items()
+        }
+    if is_hidden and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return HIDDEN
+    return public_text(value) if isinstance(value, str) else value

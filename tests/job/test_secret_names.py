@@ -526,3 +526,18 @@ def test_more_names_of_secrets(name: str) -> None:
 )
 def test_more_names_that_are_not(name: str) -> None:
     assert not is_secret_name(name)
+
+
+def test_a_document_hides_all_below_the_name_of_a_secret_and_in_mixed_arguments() -> None:
+    document = {
+        "args": ["--password", "hunter22", "--epochs", 3],
+        "api_keys": ["first", ["second"]],
+        "credentials": {"user": "ann", "value": 7, "enabled": True},
+        "env": [{"name": "DB_PASSWORD", "value": ["third"]}],
+    }
+    assert public_document(document) == {
+        "args": ["--password", "***", "--epochs", 3],
+        "api_keys": ["***", ["***"]],
+        "credentials": {"user": "***", "value": "***", "enabled": True},
+        "env": [{"name": "DB_PASSWORD", "value": ["***"]}],
+    }
