@@ -30,6 +30,18 @@ _SHELL_AND_TOOLS = (
     *(".vault_pass", "*vault_pass.txt", ".vault-pass", "password.txt", "*_password.txt"),
     *("*-password.txt", "cookies.json", "cookies.sqlite", "storage_state.json"),
     *("local.settings.json", "*.tfplan", "access_tokens.db", "basic_auth.ini", ".obsutilconfig"),
+    *(".secrets.*", "secrets.ini", "secrets.txt", "credentials.y*ml", "credentials.toml"),
+    *(
+        "credentials.ini",
+        "credentials.txt",
+        ".vault_password",
+        "vault_password",
+        ".env-*",
+        ".env_*",
+    ),
+    *(".dev.vars*", ".password", ".passwd", ".sshpass", "*smbcredentials", "*pg_service.conf"),
+    *(".odbc.ini", "cqlshrc", ".msmtprc", ".fetchmailrc", ".erlang.cookie", "logins.json"),
+    *("key[34].db", "login data", "secring.gpg", "*.keyring", ".vultr-cli.yaml", ".civo.json"),
     *("*_cookie_secret", ".passwd-s3fs", "passwd-s3fs", "krb5cc*", ".saml2aws", ".authinfo.gpg"),
 )
 _FOLDERS = (
@@ -41,6 +53,8 @@ _FOLDERS = (
     *(".m2/settings.xml", ".config/doctl", ".databricks", ".snowflake"),
     *(".secrets", "secrets", ".credentials", ".tokens", ".jupyter", ".awsvault"),
     ".subversion/auth",
+    *(".config/openstack", ".config/scw", ".config/configstore", ".config/helm", ".jfrog"),
+    ".anaconda/keyring",
     *(".vscode/sftp.json", ".idea/webservers.xml", ".paperspace", ".bluemix", ".nebius", ".dbt"),
     *(".polyaxon", ".zenml", ".config/op", ".config/argocd", ".config/sops", ".config/zenml"),
     *(".local/share/jupyter/runtime", ".local/share/uv/credentials", ".gsutil/credstore*"),
@@ -48,7 +62,7 @@ _FOLDERS = (
 _KEYS = (
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "id_xmss*", "*.pem", "*.key", "*.p8"),
     *("*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.keytab", "*.kdbx", "*.ovpn"),
-    *("*.der", "*.asc.key"),
+    *("*.der", "*.asc.key", "*.jceks", "*.bcfks", "*.bks", "*.kdb", "*.1pux"),
 )
 _TOKENS = (
     *("*credentials*.json", "credentials.db"),
@@ -163,6 +177,10 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
         rb"|\b(?:data|stringData)[\"']?\s*:[\s{]+[\"']?[\w.-]+[\"']?\s*:\s*(?:[>|][+-]?\s+)?[\"']?"
         rb"[A-Za-z0-9+/]{10}.{0,400}?\bkind[\"']?\s*:\s*[\"']?Secret\b",
         "a Kubernetes secret",
+    ),
+    (b"clouds", b"auth_url", b"password"): (
+        rb"\bpassword[\"']?\s*:\s*[\"']?[^\s\"'${<]",
+        "credentials of OpenStack",
     ),
     (b'"service_account"', b'"private_key"'): (b"", "a service account key"),
     (b'"refresh_token"', b'"client_secret"'): (b"", "a user's credentials"),

@@ -49,8 +49,11 @@ def kept_text(text: str) -> str | None:
     return shown
 
 
-def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
-    """Values at and below keys with the names of secrets, without variables."""
+def _secrets(node: Node | None, is_secret: bool, key: str = "") -> Iterator[Scalar]:
+    """Values at and below keys with the names of secrets, without variables.
+
+    `image.secrets` has names of variables.
+    """
     if isinstance(node, Scalar):
         is_secret = is_secret or has_assigned_secret(node.text)
         if is_secret and node.text and not _VARIABLE.fullmatch(node.text):
@@ -65,7 +68,8 @@ def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
     elif isinstance(node, Mapping):
         for name, entry in node.entries.items():
             last = name_of_value(node, name).rpartition(".")[2]
-            yield from _secrets(entry.value, is_secret or is_secret_name(last))
+            is_named = is_secret_name(last) and (key, name) != ("image", "secrets")
+            yield from _secrets(entry.value, is_secret or is_named, name)
 
 
 def _hide(lines: list[str], secret: Scalar) -> None:

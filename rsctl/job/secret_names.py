@@ -33,7 +33,7 @@ _NAME = (
     r"|^TF_TOKEN_\w+|^(?:BW|OP)_SESSION(?:_\w+)?|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
     r"|(?:^|HTTP|BASIC|PROXY|REGISTRY|REDIS(?:CLI)?|DOCKER|NPM_CONFIG_|POLYAXON)_AUTH|AUTH_(?:HEADER|CONFIG)"
     r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
-    r"(?:_?V?[0-9]+|_(?:RO|RW|PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
+    r"(?:_?V?[0-9]+|_(?:RO|RW|READ|WRITE|PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
 )
 # Tokens and passes of a text or of a model, such as --eos-token, and the path of Google's file.
 _OF_A_TEXT = (
@@ -52,7 +52,7 @@ _OF_A_TEXT = (
 _FORMS = (
     r"(?:\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|glpat-[\w-]{15}"
     r"|npm_[A-Za-z0-9]{30}|api_org_[A-Za-z]{30}|xapp-\d-[\w-]{10}|pypi-[\w-]{30}"
-    r"|dckr_pat_[\w-]{20}|sk-(?=[A-Za-z_-]*\d)[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
+    r"|dckr_pat_[\w-]{20}|sk-(?=[A-Za-z_-]{0,60}\d)[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
     rf"|{PRIVATE_KEY}|{ENCODED_KEYS}"
@@ -77,28 +77,40 @@ _SHORTEST_OF_ALNUM = 20
 _FLAG = r"--?[A-Za-z][\w.-]*"
 _ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z_][\w.-]*)="  # + and ++ are Hydra's
 _SCHEME = r"(?:(?i:bearer|basic|token|digest) +)?"
-_VALUE = rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"'&;][^\s"']*)"""
-# Assignments in a text, as in a shell, a URL, a connection string, JSON, YAML and HTTP. The value
-# ends with the text's word, so that it is hidden with all of its characters.
+_VALUE = rf"""\"[^"]*"|'[^']*'|{_SCHEME}[^\s"'&;][^\s"']*"""
+# Assignments in a text, as in a shell, a URL, a connection string, JSON, YAML and HTTP: what is
+# before a value, and the value, which ends with the text's word, so that it is hidden with all of
+# its characters. Only values of secrets are read: in `a=a=a=` each value reaches to the end.
 _IN_TEXT = (
-    rf"(?<![\w./-]){_ASSIGNED}{_VALUE}",
-    rf"(?<!\S)(?P<name>{_FLAG})\s+(?!-){_VALUE}",
-    rf"(?<!;)(?<!; )(?<![\w./-])(?P<name>[A-Za-z][\w.-]*)[\"']? {{0,4}}"
-    rf"(?: =|[:?]=|=>) {{1,4}}{_VALUE}",
-    r"(?<!\S)(?P<name>[A-Za-z][\w.-]*)\s+(?P<value>[0-9a-f]{32,}"
-    r"|(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+][\w+/=]{19,})(?!\S)",
-    r"""(?<=[?&;])(?P<name>[A-Za-z][\w.-]*)=(?P<value>[^\s"'&;]+)""",
-    r"""(?<=;)\s*(?P<name>[A-Za-z][\w. -]{0,40}?) ?= ?(?P<value>[^\s;"'][^;"']*)""",
-    r"""(?P<quote>\\*["'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*"""
-    r"""(?P<value>(?P=quote).*?(?P=quote)|[^\s,}\]]+)""",
-    rf"""(?:^|(?<=[\s{{,"']))(?P<name>[A-Za-z][\w.-]*) ?: +"""
-    rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"',}}]+)""",
-    r"""(?<![\w./-])(?P<name>[A-Za-z][\w.-]*):(?P<value>(?=[^\s"',}:/\d]*\d)[^\s"',}:/]{16,})""",
-    r"""<(?P<name>[A-Za-z_][\w.-]*)>(?P<value>[^<>\s$][^<>]*)(?=</)""",
+    (rf"(?<![\w./-]){_ASSIGNED}", _VALUE),
+    (rf"(?<!\S)(?P<name>{_FLAG})\s+(?!-)", _VALUE),
+    (
+        r"(?<!;)(?<!; )(?<![\w./-])(?P<name>[A-Za-z][\w.-]*)[\"']? {0,4}(?: =|[:?]=|=>) {1,4}",
+        _VALUE,
+    ),
+    (
+        r"(?<!\S)(?P<name>[A-Za-z][\w.-]*)\s+",
+        r"(?:[0-9a-f]{32,}|(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+][\w+/=]{19,})(?!\S)",
+    ),
+    (r"(?<=[?&;])(?P<name>[A-Za-z][\w.-]*)=", r"""[^\s"'&;]+"""),
+    (r"(?<=;)\s*(?P<name>[A-Za-z][\w. -]{0,40}?) ?= ?", r"""[^\s;"'][^;"']*"""),
+    (
+        r"""(?P<quote>\\{0,15}["'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*""",
+        r"""(?P<quote>\\{0,15}["']).*?(?P=quote)|\[[^\[\]]*\]|[^\s,}\]]+""",
+    ),
+    (
+        r"""(?:^|(?<=[\s{,"']))(?P<name>[A-Za-z][\w.-]*) ?: +""",
+        rf"""\"[^"]*"|'[^']*'|\[[^\[\]]*\]|{_SCHEME}[^\s"',}}]+""",
+    ),
+    (
+        r"(?<![\w./-])(?P<name>[A-Za-z][\w.-]*):",
+        r"""(?=[^\s"',}:/\d]*\d)[^\s"',}:/]{16,}""",
+    ),
+    (r"<(?P<name>[A-Za-z_][\w.-]*)>", r"[^<>\s$][^<>]*(?=</)"),
 )
 _FROM_ELSEWHERE = r"\$\{\w+(?::?[-=?+])?\}|\$\w+|\$\([^()]*\)|`[^`]*`"
 _NO_VALUE = (
-    r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest|[\"']?(?:none|null|true|false)[\"']?"
+    r"(?i:[\\\"'\[\], ]*|\*\*\*|bearer|basic|token|digest|[\"']?(?:none|null|true|false)[\"']?"
     r"|\d{1,3}|\d+\.\d+|[\"']?(?:<[^<>\s]*>|\[[A-Z]+\])[\"']?)"
 )
 """Values that are not secret behind the name of a secret: switches, numbers of tokens, and a
@@ -232,42 +244,46 @@ def _without_encoded(text: str, is_secret: Callable[[str], bool]) -> str:
 
 
 def _without_assigned(text: str) -> str:
-    for pattern in _IN_TEXT:
-        text = _hide_assigned(text, re.compile(pattern))
+    for before, value in _IN_TEXT:
+        text = _hide_assigned(text, re.compile(before), re.compile(value))
     return text
 
 
-def _hide_assigned(text: str, pattern: re.Pattern[str]) -> str:
+def _hide_assigned(text: str, pattern: re.Pattern[str], value: re.Pattern[str]) -> str:
     """One text after the other is looked at: an ordinary value can contain the next one."""
     parts, done, at = [], 0, 0
     while found := pattern.search(text, at):
-        at = found.start("value")
+        at = found.end()
         name = found["name"].replace(" ", "_")
-        before = text[: found.start("name")].rstrip()
+        before = text[max(0, found.start("name") - 9) : found.start("name")].rstrip()
         is_link = before.endswith(("?", "&", ";")) and re.fullmatch(_IN_LINKS, name)
-        if (is_link or is_secret_name(name)) and not re.fullmatch(_NO_VALUE, found["value"]):
+        if not (is_link or is_secret_name(name)):
+            continue
+        secret = value.match(text, at)
+        if secret and not re.fullmatch(_NO_VALUE, secret[0]):
             parts += [text[done:at], HIDDEN]
-            done = at = found.end("value")
+            done = at = secret.end()
     return "".join([*parts, text[done:]])
 
 
-def public_document(value: Any) -> Any:
-    """Plain data, such as a request, without the values of secrets in arguments and mappings."""
-    if isinstance(value, str):
-        return public_text(value)
+def public_document(value: Any, is_hidden: bool = False) -> Any:
+    """Plain data, such as a request, without the values of secrets in arguments and mappings.
+
+    All numbers and texts below the name of a secret are hidden.
+    """
     if isinstance(value, list):
-        if value and all(isinstance(item, str) for item in value):
-            return public_arguments(value)
-        return [public_document(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    named = next((value[key] for key in ("name", "Name", "key", "Key") if key in value), None)
-    is_variable = isinstance(named, str) and is_secret_name(named)
-    return {
-        name: HIDDEN
-        if isinstance(item, (str, int, float))
-        and not isinstance(item, bool)
-        and (is_secret_name(str(name)) or (is_variable and str(name).lower() == "value"))
-        else public_document(item)
-        for name, item in value.items()
-    }
+        shown = public_arguments([item if isinstance(item, str) else "" for item in value])
+        return [
+            text if isinstance(item, str) and not is_hidden else public_document(item, is_hidden)
+            for item, text in zip(value, shown, strict=True)
+        ]
+    if isinstance(value, Mapping):
+        named = next((value[key] for key in ("name", "Name", "key", "Key") if key in value), None)
+        secret = {"value", "Value"} if isinstance(named, str) and is_secret_name(named) else ()
+        return {
+            name: public_document(item, is_hidden or name in secret or is_secret_name(str(name)))
+            for name, item in value.items()
+        }
+    if is_hidden and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return HIDDEN
+    return public_text(value) if isinstance(value, str) else value

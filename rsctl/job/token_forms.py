@@ -50,7 +50,7 @@ ISSUED = (
     r"|wandb_v1_\w{40,}|lsv2_(?:pt|sk)_[a-f0-9]{32}\w*|GOCSPX-[\w-]{24,}|dckr_oat_[\w-]{20,}"
     r"|KGAT_[a-f0-9]{32}|rpa_[A-Z0-9]{30,}\w*|ATATT3[\w=-]{100,}"
     r"|pcsk_[A-Za-z0-9]{4,}_[A-Za-z0-9]{40,}|tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}"
-    r"|sbp_[a-z0-9]{40}|sb_secret_(?=[A-Za-z_-]*\d)[\w-]{30,}"
+    r"|sbp_[a-z0-9]{40}|sb_secret_(?=[A-Za-z_-]{0,60}\d)[\w-]{30,}"
     r"|eyJhcGlfYWRkcmVzcyI6[A-Za-z0-9+/]{40,}={0,2}"
     r"|[MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40})"
 )

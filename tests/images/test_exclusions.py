@@ -228,6 +228,11 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
         ("# created\nAGE-SECRET-KEY-1" + "QPZRY9X8" * 7 + "GF\n", "an age key"),
         ("users:\n- user:\n    client-key-data: LS0tLS1CRUdJTiBSU0E=\n", "a kubeconfig"),
         ("clusters: []\ncontexts: []\nusers:\n- user: {token: abcdefgh12}\n", "a kubeconfig"),
+        (
+            "clouds:\n  own:\n    auth:\n      auth_url: https://keystone\n      username: ann\n"
+            "      password: blue\n",
+            "credentials of OpenStack",
+        ),
         ("kind: Secret\nmetadata: {name: a}\ndata:\n  a: cGFzc3dvcmQx\n", "a Kubernetes secret"),
         ('{"data": {"a": "cGFzc3dvcmQx"}, "kind": "Secret"}', "a Kubernetes secret"),
         ("db: postgres://me:s3cret@db.host/x\n", "a password in a link"),
@@ -471,6 +476,11 @@ secrets.toml secrets.yxml secrets.json secret.yxml secret.json auth.json pip.con
 .envrc.x xaccesskeysx.csv xcredentialsx.csv gha-creds-x.json credentials.tfrc.json .comet.config
 clearml.conf .clearml.conf .sentryclirc .cdsapirc .ecmwfapirc ngrok.yml .s3curl x.agekey
 cookies.txt .urs_cookies .dodsrc nuget.config x.tfvars.json modal.toml trains.conf auth.toml
+.secrets.x secrets.ini secrets.txt credentials.yxml credentials.toml credentials.ini
+credentials.txt .vault_password vault_password .env-x .env_x .dev.varsx .password .passwd .sshpass
+xsmbcredentials xpg_service.conf .odbc.ini cqlshrc .msmtprc .fetchmailrc .erlang.cookie logins.json
+key4.db secring.gpg x.keyring .vultr-cli.yaml .civo.json .config/openstack .config/scw
+.config/configstore .config/helm .jfrog .anaconda/keyring x.jceks x.bcfks x.bks x.kdb x.1pux
 lambda_keys xpasswordsx.csv .vault_pass xvault_pass.txt .vault-pass password.txt x_password.txt
 x-password.txt cookies.json cookies.sqlite storage_state.json local.settings.json .aws .azure
 .kube .docker .ssh .gnupg .oci .huggingface .ngc .config/hcloud .config/pypoetry/auth.toml

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from rsctl.job.secret_names import public_text
+
 GOOD = "name: j\nrun: {script: train.py}\n"
 SECONDS = 5.0  # generous for a loaded machine; each takes well under one
 
@@ -113,6 +115,13 @@ def test_only_so_many_mistakes_are_shown(read_text: Any, mistakes: int, note: li
     assert [f.message for f in document.findings if not f.is_error] == [
         f"only the first {most} mistakes are shown" for most in note
     ]
+
+
+@pytest.mark.parametrize("unit", ["a=", "a1=:", "\\", "sk-", "sb_secret_", "?sig=", 'k: ["'])
+def test_secrets_are_looked_for_in_linear_time(unit: str) -> None:
+    began = time.process_time()
+    assert public_text(unit * (200_000 // len(unit)))
+    assert time.process_time() - began < SECONDS
 
 
 def test_settings_are_bounded_too(read_text: Any) -> None:

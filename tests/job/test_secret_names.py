@@ -66,6 +66,7 @@ from rsctl.job.secret_names import (
             "SIGNING_SECRET_V2",
             "HF_TOKEN_V2",
             "HF_TOKEN_RO",
+            "HF_TOKEN_READ",
             "tokenRw",
             "API_KEYV2",
         ),
@@ -160,6 +161,8 @@ def test_a_text_without_secrets() -> None:
         ('{"lr": 1, "api_key": "s1 s1", "x": 2}', '{"lr": 1, "api_key": ***, "x": 2}'),
         ('{\\"db\\": {\\"password\\": \\"s1\\"}}', '{\\"db\\": {\\"password\\": ***}}'),
         ("{lr: 1, hf-token: s1, x: 2}", "{lr: 1, hf-token: ***, x: 2}"),
+        ('{"api_keys": ["s1", "s1 s1"], "x": 2}', '{"api_keys": ***, "x": 2}'),
+        ("{api_keys: [s1, 's1 s1'], x: 2}", "{api_keys: ***, x: 2}"),
         ("PRIVATE-TOKEN: s1", "PRIVATE-TOKEN: ***"),
         ("curl -H 'Authorization: Bearer s1' h", "curl -H 'Authorization: ***' h"),
         ("a=b token=s1 c=d,password=s1", "a=b token=*** c=d,password=***"),
@@ -526,3 +529,18 @@ def test_more_names_of_secrets(name: str) -> None:
 )
 def test_more_names_that_are_not(name: str) -> None:
     assert not is_secret_name(name)
+
+
+def test_a_document_hides_all_below_the_name_of_a_secret_and_in_mixed_arguments() -> None:
+    document = {
+        "args": ["--password", "hunter22", "--epochs", 3],
+        "api_keys": ["first", ["second"]],
+        "credentials": {"user": "ann", "value": 7, "enabled": True},
+        "env": [{"name": "DB_PASSWORD", "value": ["third"]}],
+    }
+    assert public_document(document) == {
+        "args": ["--password", "***", "--epochs", 3],
+        "api_keys": ["***", ["***"]],
+        "credentials": {"user": "***", "value": "***", "enabled": True},
+        "env": [{"name": "DB_PASSWORD", "value": ["***"]}],
+    }
