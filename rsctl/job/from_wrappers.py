@@ -42,6 +42,7 @@ _SINGLE = {
     "setsid": spec("c f w ctty fork wait"),
     "stdbuf": spec(one="i o e input output error"),
     "ionice": spec("t ignore", "c n class classdata"),
+    "shifter": spec(one="image module volume env"),
     "taskset": spec("a c all_tasks cpu_list"),
     "numactl": spec(
         "a l all localalloc",

@@ -141,6 +141,22 @@ fi
             "RUN=torchrun\nS=a.py\nS=b.py\n$RUN --rdzv_endpoint $(hostname) $S",
             'torchrun --rdzv_endpoint "$X" $S',
         ),
+        # https://github.com/NVlabs/FourCastNet/blob/master/submit_batch.sh
+        (
+            "sbatch tools/run.sh",
+            "#SBATCH --image=nersc/pytorch:ngc-22.02-v0\nfile=./config/AFNO.yaml\nconfig='afno'\n"
+            'srun -u --mpi=pmi2 shifter \\\n    bash -c "\n    source export_DDP_vars.sh\n'
+            '    python train.py --yaml_config=$file --config=$config model.config=$config\n"\n',
+            "srun --image=nersc/pytorch:ngc-22.02-v0 -u --mpi=pmi2 shifter python train.py "
+            "--yaml_config=./config/AFNO.yaml --config=afno model.config=afno",
+        ),
+        # https://github.com/ashleve/lightning-hydra-template#how-to-run
+        (
+            "sh tools/run.sh",
+            "trainer=ddp\ndevices=4\n"
+            "python train.py trainer=$trainer devices=${devices} tags=[$trainer]",
+            "python train.py trainer=ddp devices=4 tags=[ddp]",
+        ),
         (
             "sbatch tools/run.sh",
             "#SBATCH --nodes=2 -n 16\n#SBATCH --gpus-per-node 8\nG=4\n"
