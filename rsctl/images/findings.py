@@ -15,7 +15,7 @@ from rsctl.images.gitignore import NAMED
 from rsctl.images.known_errors import MOUNTED, OWN_BUILD
 from rsctl.images.lfs import LARGEST, is_pointer
 from rsctl.images.recipe import Recipe, make_recipe
-from rsctl.images.requirements import MAIN, export_of, uninstalled_file
+from rsctl.images.requirements import to_install, uninstalled_file
 from rsctl.images.runtime_files import has_compiled_core
 from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.transport import choose_transport
@@ -73,10 +73,7 @@ def _uninstalled_notes(job: Job) -> Iterator[Finding]:
     if path is None:
         return
     message = f"{path.name} in image.source is not installed, because image.python is not set"
-    export = export_of(path)
-    remedy = (
-        f"run `{export}` and set image.python: {MAIN}" if export else f"set image.python: {path}"
-    )
+    remedy = to_install(path) or f"set image.python: {path}"
     yield note(
         "requirement", message, f"{remedy}, unless the base has the packages", "image.python"
     )
