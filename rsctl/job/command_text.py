@@ -38,7 +38,7 @@ def job_text(command: Launched, folder: Path) -> str:
         "workers:",
         f"  count: {command.nodes:<22} # nodes",
         f"  processes: {ranks:<18} # ranks on each; auto: one per accelerator, or 1",
-        *_accelerator(keys.pop("workers.accelerator", None)),
+        *_accelerator(keys.pop("workers.accelerator", None), command.processes or 1),
         "",
         *_blocks(keys),
         "# metrics:                      # numbers to read from the log",
@@ -86,11 +86,11 @@ def _run(command: Launched, launcher: str | None) -> Iterator[str]:
         yield f"    {name}: {own if value is None else _yaml(value)}"
 
 
-def _accelerator(value: str | None) -> Iterator[str]:
+def _accelerator(value: str | None, ranks: int) -> Iterator[str]:
     if value is not None:
         yield f"  accelerator: {_yaml(value)}"
     else:
-        yield "  # accelerator: l4:1           # GPUs on each node; absent: CPU"
+        yield f"  # accelerator: {f'l4:{ranks}':<14} # GPUs on each node; absent: CPU"
 
 
 def _blocks(keys: Mapping[str, Any]) -> Iterator[str]:

@@ -94,7 +94,8 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
         prepares = [each for each in found[: starts[0]] if each[0] in _PREPARES]
         setup = "".join(f", `{' '.join(each)}`" for each in prepares)
         setup = setup and f", then add{setup[1:]} to targets.slurm.setup"
-    remedy = f"give the command that it starts, with values for its variables{setup}: rsctl init "
+    which = f"one of the {len(starts)} commands" if starts[1:] else "the command"
+    remedy = f"give {which} that it starts, with values for its variables{setup}: rsctl init "
     return remedy + " ".join(_shown(word) for word in [*env, *line])
 
 

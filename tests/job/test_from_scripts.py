@@ -175,8 +175,21 @@ def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
     with pytest.raises(RsctlError) as caught:
         read_command(shlex.split(line))
     [finding] = caught.value.findings
-    before = "give the command that it starts, with values for its variables: rsctl init "
-    assert finding.remedy == before + command
+    before, _, shown = (finding.remedy or "").partition(": rsctl init ")
+    assert shown == command
+    assert before.endswith("that it starts, with values for its variables")
+
+
+# https://github.com/ashleve/lightning-hydra-template/blob/main/scripts/schedule.sh
+def test_a_script_that_starts_several_programs(folder: Path) -> None:
+    lines = [f"python train.py trainer.max_epochs={n} logger=csv\n" for n in (5, 10)]
+    (folder / "schedule.sh").write_text("".join(lines))
+    with pytest.raises(RsctlError) as caught:
+        read_command(["bash", "schedule.sh"])
+    assert caught.value.findings[0].remedy == (
+        "give one of the 2 commands that it starts, with values for its variables: "
+        "rsctl init python train.py trainer.max_epochs=5 logger=csv"
+    )
 
 
 def test_the_remedy_names_what_a_batch_script_prepares(folder: Path) -> None:
