@@ -31,7 +31,7 @@ def job_text(command: Launched, folder: Path) -> str:
         f"name: {_name(keys.pop('name', folder.resolve().name))}",
         f"target: {target:<23} # or {', '.join(others)}; --target overrides it",
         "",
-        *_image(keys, (folder / "requirements.txt").is_file()),
+        *_image(keys, folder),
         "",
         *_run(command, keys.pop("run.launcher", None)),
         "",
@@ -52,7 +52,7 @@ def _name(text: str) -> str:
     return name if re.fullmatch(JOB_NAME, name) else "job"
 
 
-def _image(keys: dict[str, Any], has_requirements: bool) -> Iterator[str]:
+def _image(keys: dict[str, Any], folder: Path) -> Iterator[str]:
     yield "image:                          # `process` uses your Python environment instead"
     uri, base = keys.pop("image.uri", None), keys.pop("image.base", _BASE)
     if uri is not None:
@@ -60,7 +60,10 @@ def _image(keys: dict[str, Any], has_requirements: bool) -> Iterator[str]:
         keys.pop("image.apt", None)
     else:
         yield f"  base: {_yaml(base)}"
-        yield "  python: requirements.txt" if has_requirements else "  # python: requirements.txt"
+        if (folder / "Dockerfile").is_file():
+            yield "  # dockerfile: Dockerfile      # instead of base"
+        is_there = (folder / "requirements.txt").is_file()
+        yield "  python: requirements.txt" if is_there else "  # python: requirements.txt"
         if apt := keys.pop("image.apt", None):
             yield f"  apt: [{', '.join(apt)}]"
     yield "  source: .                     # this folder becomes /app in the image"

@@ -202,6 +202,17 @@ def test_the_command_of_today_becomes_a_job_file(
     assert (plan["pools"][0]["count"], plan["world_size"]) == (nodes, ranks)
 
 
+def test_a_dockerfile_is_named_as_an_alternative(rsctl: Cli) -> None:
+    rsctl.write("", "train.py")
+    rsctl.write("FROM pytorch/pytorch\n", "Dockerfile")
+    assert rsctl("init").code == 0
+    job = rsctl.folder / "job.yaml"
+    lines = [line for line in job.read_text().splitlines() if not line.startswith("  base:")]
+    job.write_text("\n".join(lines).replace("# dockerfile:", "dockerfile:"))
+    assert rsctl("validate", "job.yaml").code == 0
+    assert yaml.safe_load(job.read_text())["image"] == {"dockerfile": "Dockerfile", "source": "."}
+
+
 def test_a_script_that_does_not_exist(rsctl: Cli) -> None:
     (rsctl.folder.parent / "other.py").touch()
     (rsctl.folder / "folder.py").mkdir()
