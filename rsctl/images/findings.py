@@ -63,6 +63,7 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
         *pointer_notes(context.entries, "the image"),
         *_link_notes(context.entries, job.image.source),
         *_uninstalled_notes(job),
+        *search_path_notes(job),
     ]
     return recipe, [*notes, *_dockerfile_notes(recipe, job), *_core_notes(recipe)]
 
@@ -77,6 +78,15 @@ def _uninstalled_notes(job: Job) -> Iterator[Finding]:
     yield note(
         "requirement", message, f"{remedy}, unless the base has the packages", "image.python"
     )
+
+
+def search_path_notes(job: Job) -> Iterator[Finding]:
+    """A warning for each folder of PYTHONPATH that leads out of the source that nodes get."""
+    for folder in str(job.run.env.get("PYTHONPATH") or "").split(":"):
+        if job.image.source and os.path.normpath(folder).split("/")[0] == "..":
+            message = f"PYTHONPATH has {folder}, which leads out of image.source: nodes have no "
+            remedy = "write the job file in a folder that has both, with paths from there"
+            yield warning("links", f"{message}such folder", remedy, "run.env.PYTHONPATH")
 
 
 def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:

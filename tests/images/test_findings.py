@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.images import findings
@@ -402,6 +403,25 @@ def test_all_that_is_said_of_packages_that_are_not_installed(
         f"{remedy.format(tmp_path)}, unless the base has the packages",
         "image.python",
     )
+
+
+# https://github.com/k2-fsa/icefall/blob/master/README.md: PYTHONPATH has the root of the project
+@pytest.mark.parametrize(
+    ("value", "outside"),
+    [("../../..", "../../.."), ("a:..", ".."), ("a/../../b:/c", "a/../../b"), ("..a:.:a/..:", "")],
+)
+def test_a_folder_of_pythonpath_outside_the_source(
+    value: str, outside: str, job: ReadJob, tmp_path: Path
+) -> None:
+    made = job("base: base\n  transport: none\n  python: requirements.txt")
+    made = replace(made, run=replace(made.run, env={"PYTHONPATH": value}))
+    expected = warning(
+        "links",
+        f"PYTHONPATH has {outside}, which leads out of image.source: nodes have no such folder",
+        "write the job file in a folder that has both, with paths from there",
+        "run.env.PYTHONPATH",
+    )
+    assert recipe_of(made, "compose")[1] == ([expected] if outside else [])
 
 
 def test_links_and_what_a_gitignore_names_have_their_remedies(job: ReadJob, tmp_path: Path) -> None:
