@@ -85,6 +85,12 @@ def found(line: str) -> Launched:
         # https://github.com/NVlabs/FourCastNet/blob/master/submit_batch.sh
         ("srun -N 2 --ntasks-per-node=4 --image=nersc/pytorch:ngc-22.02-v0 --mpi=pmi2 shifter "
          "python train.py", 2, 4, SLURM),
+        # Options by https://man.archlinux.org/man/apptainer-exec.1.en
+        ("srun -N 2 singularity exec --nv -B /a:/a nanotron.sif torchrun --nnodes 2 "
+         "--nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint h:26500 train.py", 2, 2, SLURM),
+        ("srun -N 2 apptainer exec --nv --bind=/a docker://nvcr.io/nvidia/pytorch:1 python "
+         "train.py", 2, 1, SLURM | {"image.uri": "nvcr.io/nvidia/pytorch:1",
+                                    "targets.slurm.container": "apptainer"}),
         ("srun -N 2 shifter --image=nersc/pytorch:ngc-22.02-v0 python train.py", 2, 1, SLURM),
         ("OMP_NUM_THREADS=2 torchrun --nproc-per-node 2 train.py", 1, 2, {}),
         ("uv run torchrun --nproc-per-node 2 train.py", 1, 2, {}),
@@ -504,6 +510,11 @@ def test_torchrun_reads_its_nodes_and_ranks_from_variables() -> None:
             "--launcher mpi has the script read ranks of mpi: use --launcher pytorch",
         ),
         ("torchrun train.py --launcher pytorch", ""),
+        (
+            "singularity exec --nv /scratch/pytorch.sif python train.py",
+            "singularity exec: /scratch/pytorch.sif is a file: set image.uri to the image that it "
+            "has, and targets.slurm.container: apptainer",
+        ),
         ("torchrun train.py --node_rank 1", ""),
         ("train.py --rank $R --world-size 2", ""),
         ("train.py --rank 8", ""),  # of LoRA
