@@ -77,6 +77,7 @@ _SRUN_SHORT = {
     **{"N": "nodes", "n": "ntasks", "c": "cpus_per_task", "G": "gpus", "p": "partition"},
     **{"A": "account", "q": "qos", "C": "constraint", "x": "exclude", "t": "time", "J": "job_name"},
     **{"w": "nodelist", "D": "chdir", "o": "output", "e": "error", "i": "input", "l": "label"},
+    **{"tasks_per_node": "ntasks_per_node"},
     **{"a": "array", "H": "hold", "M": "clusters", "O": "overcommit", "S": "core_spec"},
     **{"u": "unbuffered", "v": "verbose", "Q": "quiet", "m": "distribution", "L": "licenses"},
     **{

@@ -32,7 +32,7 @@ _OF_SLURM = {
     **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), ("--nodes", "-N")),
     **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), ("--ntasks", "-n")),
     "SLURM_GPUS_PER_NODE": ("--gpus-per-node",),
-    "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node",),
+    "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node", "--tasks-per-node"),
     "SLURM_CPUS_PER_TASK": ("--cpus-per-task", "-c"),
 }
 """Variables and the options that decide them, by https://slurm.schedmd.com/sbatch.html."""

@@ -91,6 +91,8 @@ def found(line: str) -> Launched:
         ("srun -N 2 apptainer exec --nv --bind=/a docker://nvcr.io/nvidia/pytorch:1 python "
          "train.py", 2, 1, SLURM | {"image.uri": "nvcr.io/nvidia/pytorch:1",
                                     "targets.slurm.container": "apptainer"}),
+        # https://github.com/ORNL-Fusion/aorsa/files/8994253/batchscript.txt
+        ("srun -N 2 --tasks-per-node=8 python train.py", 2, 8, SLURM),
         ("srun -N 2 shifter --image=nersc/pytorch:ngc-22.02-v0 python train.py", 2, 1, SLURM),
         ("OMP_NUM_THREADS=2 torchrun --nproc-per-node 2 train.py", 1, 2, {}),
         ("uv run torchrun --nproc-per-node 2 train.py", 1, 2, {}),
