@@ -74,7 +74,11 @@ def command(
     if len(arguments) == 1 and not Path(arguments[0]).exists():
         with suppress(ValueError):  # a quotation mark is open
             arguments = shlex.split(arguments[0])
-    arguments = arguments or _found_program() or [_DEFAULT]
+    if not arguments and not (arguments := _found_program()):
+        message = "neither this folder nor a package in it has a train.py or main.py: template "
+        remedy = "for your own script: rsctl init SCRIPT.py"
+        show_findings([note("template", f"{message}{_DEFAULT} instead", remedy)])
+        arguments = [_DEFAULT]
     if arguments[0] in template_names():
         if len(arguments) > 2:
             context.fail(
@@ -115,6 +119,9 @@ def command(
         if Path(arguments[0]).is_file():
             message = f"init reads commands and shell scripts, not files such as {arguments[0]}"
             remedy = "give the command in it that starts your script: rsctl init torchrun ..."
+        elif Path(arguments[0]).is_dir():
+            message = f"init reads commands and shell scripts, not folders such as {arguments[0]}"
+            remedy = "change to it and run rsctl init, or give the command that starts your script"
         raise RsctlError(ExitCode.USAGE, error("template", message, remedy))
 
 

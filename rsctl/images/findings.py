@@ -15,7 +15,7 @@ from rsctl.images.gitignore import NAMED
 from rsctl.images.known_errors import MOUNTED, OWN_BUILD
 from rsctl.images.lfs import LARGEST, is_pointer
 from rsctl.images.recipe import Recipe, make_recipe
-from rsctl.images.requirements import MAIN, export_of, uninstalled_file
+from rsctl.images.requirements import to_install, uninstalled_file
 from rsctl.images.runtime_files import has_compiled_core
 from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.transport import choose_transport
@@ -63,6 +63,7 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
         *pointer_notes(context.entries, "the image"),
         *_link_notes(context.entries, job.image.source),
         *_uninstalled_notes(job),
+        *search_path_notes(job),
     ]
     return recipe, [*notes, *_dockerfile_notes(recipe, job), *_core_notes(recipe)]
 
@@ -73,13 +74,19 @@ def _uninstalled_notes(job: Job) -> Iterator[Finding]:
     if path is None:
         return
     message = f"{path.name} in image.source is not installed, because image.python is not set"
-    export = export_of(path)
-    remedy = (
-        f"run `{export}` and set image.python: {MAIN}" if export else f"set image.python: {path}"
-    )
+    remedy = to_install(path) or f"set image.python: {path}"
     yield note(
         "requirement", message, f"{remedy}, unless the base has the packages", "image.python"
     )
+
+
+def search_path_notes(job: Job) -> Iterator[Finding]:
+    """A warning for each folder of PYTHONPATH that leads out of the source that nodes get."""
+    for folder in str(job.run.env.get("PYTHONPATH") or "").split(":"):
+        if job.image.source and os.path.normpath(folder).split("/")[0] == "..":
+            message = f"PYTHONPATH has {folder}, which leads out of image.source: nodes have no "
+            remedy = "write the job file in a folder that has both, with paths from there"
+            yield warning("links", f"{message}such folder", remedy, "run.env.PYTHONPATH")
 
 
 def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:

@@ -34,7 +34,13 @@ _CLONED = re.compile(r"^\s*(?:-e|--editable)")
 _BUILT_HERE = re.compile(r"^\s*[\w.\[\],-]+\s*@\s*(?:(?:\w+\+)?file:|\.{0,2}/)")
 _OF_CONDA = re.compile(r"^\s*(?:\w[\w.-]*=[\w.*]+(?:=\S+)?\s*$|@EXPLICIT\b)")
 
-_DEPENDENCIES = r"^(?:dependencies\s*=\s*\[\s*[\"']|\[tool\.poetry\.dependencies\])"
+_NAMES_PACKAGES = {
+    MAIN: r"^\s*[^#\s-]",
+    "pyproject.toml": r"^(?:dependencies\s*=\s*\[\s*[\"']|\[tool\.poetry\.dependencies\])",
+    **dict.fromkeys(("setup.py", "setup.cfg"), r"^\s*install_requires\s*=\s*(?!\[\s*\])\S"),
+    **dict.fromkeys(("environment.yml", "environment.yaml"), r"^dependencies:"),
+}
+"""Files of a project, and a line of each that names packages."""
 
 _EXPORTS = {
     "uv.lock": "uv export --no-emit-project -o requirements.txt",
@@ -71,7 +77,8 @@ def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
         _reject_recorded(content, image.secrets)
         return [ContextEntry(prefix + MAIN, content=content.encode())]
     main = Path(str(image.python))
-    _require_pips_form(main)
+    if remedy := to_install(main):
+        raise _wrong(f"{main.name} is not a requirements file of pip", remedy)
     files: dict[str, bytes] = {}
     _collect(main, MAIN, main.parent, files)
     for file in files.values():
@@ -85,7 +92,7 @@ def uninstalled_file(image: Image) -> Path | None:
     """
     if image.python or image.dockerfile or not image.source:
         return None
-    for name, requirement in ((MAIN, r"^\s*[^#\s-]"), ("pyproject.toml", _DEPENDENCIES)):
+    for name, requirement in _NAMES_PACKAGES.items():
         path = Path(image.source) / name
         with suppress(OSError):
             if re.search(requirement, path.read_text(errors="replace"), re.MULTILINE):
@@ -93,22 +100,16 @@ def uninstalled_file(image: Image) -> Path | None:
     return None
 
 
-def export_of(path: Path) -> str | None:
-    """The command that writes a requirements file from a file of another tool."""
-    return _EXPORTS.get(path.name.lower())
-
-
-def _require_pips_form(path: Path) -> None:
-    """Raises RsctlError for a file of another tool, of which each line is an error of pip."""
-    message = f"{path.name} is not a requirements file of pip"
-    if export := export_of(path):
-        raise _wrong(message, f"run `{export}`, and set image.python: requirements.txt")
+def to_install(path: Path) -> str | None:
+    """The remedy for a file of another tool, of which each line is an error of pip."""
+    if export := _EXPORTS.get(path.name.lower()):
+        return f"run `{export}`, and set image.python: {MAIN}"
     if path.suffix.lower() in (".yml", ".yaml") or path.stem == "pixi":
-        raise _wrong(
-            message,
+        return (
             "list the packages of PyPI in a requirements file; for packages of conda use an "
-            "image.dockerfile that runs `conda env update -n base -f FILE`",
+            "image.dockerfile that runs `conda env update -n base -f FILE`"
         )
+    return None
 
 
 def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None:

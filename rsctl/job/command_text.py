@@ -31,14 +31,14 @@ def job_text(command: Launched, folder: Path) -> str:
         f"name: {_name(keys.pop('name', folder.resolve().name))}",
         f"target: {target:<23} # or {', '.join(others)}; --target overrides it",
         "",
-        *_image(keys, (folder / "requirements.txt").is_file()),
+        *_image(keys, folder),
         "",
         *_run(command, keys.pop("run.launcher", None)),
         "",
         "workers:",
         f"  count: {command.nodes:<22} # nodes",
         f"  processes: {ranks:<18} # ranks on each; auto: one per accelerator, or 1",
-        *_accelerator(keys.pop("workers.accelerator", None)),
+        *_accelerator(keys.pop("workers.accelerator", None), command.processes or 1),
         "",
         *_blocks(keys),
         "# metrics:                      # numbers to read from the log",
@@ -52,7 +52,7 @@ def _name(text: str) -> str:
     return name if re.fullmatch(JOB_NAME, name) else "job"
 
 
-def _image(keys: dict[str, Any], has_requirements: bool) -> Iterator[str]:
+def _image(keys: dict[str, Any], folder: Path) -> Iterator[str]:
     yield "image:                          # `process` uses your Python environment instead"
     uri, base = keys.pop("image.uri", None), keys.pop("image.base", _BASE)
     if uri is not None:
@@ -60,7 +60,10 @@ def _image(keys: dict[str, Any], has_requirements: bool) -> Iterator[str]:
         keys.pop("image.apt", None)
     else:
         yield f"  base: {_yaml(base)}"
-        yield "  python: requirements.txt" if has_requirements else "  # python: requirements.txt"
+        if (folder / "Dockerfile").is_file():
+            yield "  # dockerfile: Dockerfile      # instead of base"
+        is_there = (folder / "requirements.txt").is_file()
+        yield "  python: requirements.txt" if is_there else "  # python: requirements.txt"
         if apt := keys.pop("image.apt", None):
             yield f"  apt: [{', '.join(apt)}]"
     yield "  source: .                     # this folder becomes /app in the image"
@@ -86,11 +89,11 @@ def _run(command: Launched, launcher: str | None) -> Iterator[str]:
         yield f"    {name}: {own if value is None else _yaml(value)}"
 
 
-def _accelerator(value: str | None) -> Iterator[str]:
+def _accelerator(value: str | None, ranks: int) -> Iterator[str]:
     if value is not None:
         yield f"  accelerator: {_yaml(value)}"
     else:
-        yield "  # accelerator: l4:1           # GPUs on each node; absent: CPU"
+        yield f"  # accelerator: {f'l4:{ranks}':<14} # GPUs on each node; absent: CPU"
 
 
 def _blocks(keys: Mapping[str, Any]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Any
 
 from rsctl.job.launcher_options import Launched, Options, per_node, spec, unsupported
+from rsctl.job.units import Duration
 
 Read = Callable[[list[str]], Launched]
 
@@ -69,12 +70,14 @@ _SRUN = spec(
     "ntasks_per_gpu threads_per_core hint signal tmp wckey priority open_mode mincpus "
     "accel_bind mem_bind gres_flags cpu_freq gpu_freq cores_per_socket sockets_per_node array "
     "wait_all_nodes time_min deadline prefer clusters core_spec cpus_per_gpu ntasks_per_core "
-    "ntasks_per_socket acctg_freq container_env container_save auto_resume",
+    "ntasks_per_socket acctg_freq container_env container_save auto_resume image "
+    "module volume",
 )
 _SRUN_SHORT = {
     **{"N": "nodes", "n": "ntasks", "c": "cpus_per_task", "G": "gpus", "p": "partition"},
     **{"A": "account", "q": "qos", "C": "constraint", "x": "exclude", "t": "time", "J": "job_name"},
     **{"w": "nodelist", "D": "chdir", "o": "output", "e": "error", "i": "input", "l": "label"},
+    **{"tasks_per_node": "ntasks_per_node"},
     **{"a": "array", "H": "hold", "M": "clusters", "O": "overcommit", "S": "core_spec"},
     **{"u": "unbuffered", "v": "verbose", "Q": "quiet", "m": "distribution", "L": "licenses"},
     **{
@@ -94,7 +97,7 @@ _NO_KEY = (
     *("chdir", "distribution", "het_group", "ntasks_per_gpu"),
     *("container_mounts", "container_name", "container_workdir", "container_mount_home"),
     *("container_entrypoint", "container_save", "auto_resume", "hold"),
-    *("clusters", "ntasks_per_socket"),
+    *("clusters", "ntasks_per_socket", "image", "module", "volume"),
 )
 _OF_SBATCH = (
     *("nodelist", "mail_type", "mail_user", "dependency", "begin", "nice", "priority", "wckey"),
@@ -273,7 +276,7 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
     if signal := re.fullmatch(r".*@(\d+)", options.text("signal")):
         keys["limits.grace"] = f"{signal[1]}s"
     if seconds := _seconds(options.text("time")):
-        keys["limits.timeout"] = f"{seconds}s"
+        keys["limits.timeout"] = str(Duration.parse(f"{seconds}s"))
     if name := options.text("job_name"):
         keys["name"] = name
     image = options.text("container_image").removeprefix("docker://").replace("#", "/")

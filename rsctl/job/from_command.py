@@ -41,6 +41,7 @@ _SUBCOMMANDS: dict[tuple[str, str], Callable[[list[str]], Launched]] = {
     ("accelerate", "launch"): accelerate,
     ("tune", "run"): tune,
     ("fabric", "run"): fabric,
+    ("lightning", "run"): lambda words: fabric(words[words[:1] == ["model"] :]),
     ("colossalai", "run"): colossalai,
     ("torchx", "run"): torchx,
     ("llamafactory-cli", "train"): llama_factory,
@@ -73,6 +74,7 @@ _SUBMITS = {
 }
 _NODE_NUMBERS = ("--machine-rank", "--machine_rank", "--node-rank", "--node_rank", "--rank")
 _NODE_COUNTS = ("--trainer.num_nodes", "trainer.num_nodes", "--num-machines", "--num_machines")
+_RANK_COUNTS = ("--trainer.devices", "trainer.devices")
 _LARGEST = 1 << 20  # bytes of a script
 _NAMES = (*_LAUNCHERS, *(name for name, _ in _SUBCOMMANDS))
 
@@ -149,6 +151,11 @@ def _argument_remarks(launched: Launched) -> Iterator[str]:
         for value in option_values(name, words):
             if value.isdigit() and int(value) != launched.nodes:
                 yield f"{name}={value} is the script's number of nodes: set workers.count"
+    for name in _RANK_COUNTS if launched.processes else ():
+        for value in option_values(name, words):
+            if value.isdigit() and int(value) != launched.processes:
+                remark = "is the script's number of ranks on a node: set workers.processes"
+                yield f"{name}={value} {remark}"
     has_peers = any(word.startswith(("--world", "--dist")) for word in words)
     for name in _NODE_NUMBERS if not launched.launcher else ():
         if name == "--rank" and not has_peers:

@@ -32,7 +32,7 @@ _OF_SLURM = {
     **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), ("--nodes", "-N")),
     **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), ("--ntasks", "-n")),
     "SLURM_GPUS_PER_NODE": ("--gpus-per-node",),
-    "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node",),
+    "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node", "--tasks-per-node"),
     "SLURM_CPUS_PER_TASK": ("--cpus-per-task", "-c"),
 }
 """Variables and the options that decide them, by https://slurm.schedmd.com/sbatch.html."""
@@ -94,7 +94,8 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
         prepares = [each for each in found[: starts[0]] if each[0] in _PREPARES]
         setup = "".join(f", `{' '.join(each)}`" for each in prepares)
         setup = setup and f", then add{setup[1:]} to targets.slurm.setup"
-    remedy = f"give the command that it starts, with values for its variables{setup}: rsctl init "
+    which = f"one of the {len(starts)} commands" if starts[1:] else "the command"
+    remedy = f"give {which} that it starts, with values for its variables{setup}: rsctl init "
     return remedy + " ".join(_shown(word) for word in [*env, *line])
 
 

@@ -31,6 +31,12 @@ _CONDA = spec(
     one="name prefix cwd attach environment manifest_path",
 )
 _CONDA_SHORT = {"n": "name", "p": "prefix", "e": "environment"}
+_CONTAINER = spec(
+    none="nv rocm nvccli c contain C containall e cleanenv f fakeroot w writable writable_tmpfs "
+    "no_home compat u userns p pid i ipc n net uts",
+    one="B bind H home pwd cwd W workdir env env_file o overlay S scratch mount app no_mount",
+)
+_CONTAINERS = ("singularity", "apptainer")
 RUNNERS = ("uv", "poetry", "pipenv", "pdm", "rye", "hatch", "pixi", "conda", "mamba", "micromamba")
 _SINGLE = {
     "nohup": spec(),
@@ -42,6 +48,7 @@ _SINGLE = {
     "setsid": spec("c f w ctty fork wait"),
     "stdbuf": spec(one="i o e input output error"),
     "ionice": spec("t ignore", "c n class classdata"),
+    "shifter": spec(one="image module volume env"),
     "taskset": spec("a c all_tasks cpu_list"),
     "numactl": spec(
         "a l all localalloc",
@@ -70,7 +77,9 @@ _PYTHON_OPTIONS = spec("u O OO B E I s S P q b bb d v i x", "W X c check_hash_ba
 def is_wrapper(words: list[str]) -> bool:
     """Whether something stands before a launcher here."""
     name = Path(words[0]).name
-    is_runner = name in RUNNERS and words[1:2] == ["run"]
+    is_runner = (name in RUNNERS and words[1:2] == ["run"]) or (
+        name in _CONTAINERS and words[1:2] == ["exec"]
+    )
     return bool(ASSIGNMENT.fullmatch(words[0])) or name in (*_SINGLE, *SHELLS) or is_runner
 
 
@@ -85,7 +94,9 @@ def unwrapped(words: list[str], read: Read) -> Launched:
         return _single(name, words, read)
     if name in SHELLS:
         return _inner(_of_shell(name, words[1:]), words, read)
-    title = f"{name} run"
+    title = f"{name} {words[1]}"
+    if name in _CONTAINERS:
+        return _contained(title, words, read)
     if name == "uv":
         options = Options(title, words[2:], _UV, _UV_SHORT)
         inner = ["python", "-m", *options.words] if options.has("module") else options.words
@@ -95,6 +106,19 @@ def unwrapped(words: list[str], read: Read) -> Launched:
         inner = options.words
     packages = f"{title}: packages come from image.python, or from the Python of target process"
     return _inner(inner, words, read).within(remarks=[packages, *options.remarks()])
+
+
+def _contained(title: str, words: list[str], read: Read) -> Launched:
+    options = Options(title, words[2:], _CONTAINER)
+    options.has("nv")
+    image, keys, remarks = "".join(options.words[:1]), {}, options.remarks()
+    if image.startswith("docker://"):
+        uri = image.removeprefix("docker://")
+        keys = {"image.uri": uri, "targets.slurm.container": "apptainer"}
+    else:
+        remedy = "set image.uri to the image that it has, and targets.slurm.container: apptainer"
+        remarks.append(f"{title}: {image} is a file: {remedy}")
+    return _inner(options.words[1:], words, read).within(keys=keys, remarks=remarks)
 
 
 def command_behind(words: list[str]) -> list[str]:

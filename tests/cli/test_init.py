@@ -50,7 +50,13 @@ def test_a_template_becomes_a_job(rsctl: Cli, template: str) -> None:
 
 
 def test_ddp_is_the_default_and_the_folder_is_free(rsctl: Cli) -> None:
-    assert rsctl("init").out.splitlines()[0] == "ddp/job.yaml"
+    done = rsctl("init")
+    assert done.out.splitlines()[0] == "ddp/job.yaml"
+    assert done.err == (
+        "note: neither this folder nor a package in it has a train.py or main.py: template ddp "
+        "instead\n    -> for your own script: rsctl init SCRIPT.py\n"
+        "next: rsctl submit ddp/job.yaml\n"
+    )
     assert rsctl("init", "single", "a/b", "-q").err == ""
     assert (rsctl.folder / "a" / "b" / "job.yaml").is_file()
     (rsctl.folder / "here").mkdir()
@@ -94,6 +100,16 @@ def test_a_file_of_another_tool(rsctl: Cli) -> None:
         "error: init reads commands and shell scripts, not files such as sky.yaml\n"
         "    -> give the command in it that starts your script: rsctl init torchrun ...\n"
     )
+
+
+def test_a_folder_is_not_a_command(rsctl: Cli) -> None:
+    for folder in (".", str(rsctl.folder)):
+        done = rsctl("init", folder)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            f"error: init reads commands and shell scripts, not folders such as {folder}\n"
+            "    -> change to it and run rsctl init, or give the command that starts your script\n"
+        )
 
 
 def test_an_unknown_template(rsctl: Cli) -> None:
@@ -184,6 +200,17 @@ def test_the_command_of_today_becomes_a_job_file(
     started = plan["request"]["commands"][0]["argv"]
     assert " ".join(started).endswith(f" -- {words}")
     assert (plan["pools"][0]["count"], plan["world_size"]) == (nodes, ranks)
+
+
+def test_a_dockerfile_is_named_as_an_alternative(rsctl: Cli) -> None:
+    rsctl.write("", "train.py")
+    rsctl.write("FROM pytorch/pytorch\n", "Dockerfile")
+    assert rsctl("init").code == 0
+    job = rsctl.folder / "job.yaml"
+    lines = [line for line in job.read_text().splitlines() if not line.startswith("  base:")]
+    job.write_text("\n".join(lines).replace("# dockerfile:", "dockerfile:"))
+    assert rsctl("validate", "job.yaml").code == 0
+    assert yaml.safe_load(job.read_text())["image"] == {"dockerfile": "Dockerfile", "source": "."}
 
 
 def test_a_script_that_does_not_exist(rsctl: Cli) -> None:
@@ -291,8 +318,9 @@ def test_nodes_and_ranks_of_deepspeeds_hostfile(rsctl: Cli) -> None:
     (rsctl.folder / "train.py").touch()
     (rsctl.folder / "hosts").write_text("worker-1 slots=4\n# none\nworker-2 slots=4  # here\n")
     assert rsctl("init", "deepspeed", "--hostfile", "hosts", "train.py").code == 0
-    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
-    assert job["workers"] == {"count": 2, "processes": 4}
+    text = (rsctl.folder / "job.yaml").read_text()
+    assert yaml.safe_load(text)["workers"] == {"count": 2, "processes": 4}
+    assert "  # accelerator: l4:4           # GPUs on each node; absent: CPU\n" in text
 
 
 PYPROJECTS = {

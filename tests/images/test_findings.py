@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.images import findings
@@ -364,31 +365,63 @@ def test_the_largest_pointer_of_git_lfs(size: int, is_pointer: bool, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("files", "message", "remedy"),
+    ("name", "text", "remedy"),
     [
-        (["requirements.txt"], "requirements.txt in", "set image.python: {}/requirements.txt"),
+        ("requirements.txt", "numpy\n", "set image.python: {}/requirements.txt"),
         (
-            ["pyproject.toml"],
-            "pyproject.toml in",
-            "run `uv pip compile pyproject.toml -o requirements.txt` and set image.python: "
+            "pyproject.toml",
+            'dependencies = ["numpy"]\n',
+            "run `uv pip compile pyproject.toml -o requirements.txt`, and set image.python: "
             "requirements.txt",
+        ),
+        # https://github.com/openai/guided-diffusion/blob/main/setup.py
+        (
+            "setup.py",
+            'setup(\n    install_requires=["blobfile>=1.0.5", "torch", "tqdm"],\n)\n',
+            "run `uv pip compile setup.py -o requirements.txt`, and set image.python: "
+            "requirements.txt",
+        ),
+        # https://github.com/facebookresearch/DiT/blob/main/environment.yml
+        (
+            "environment.yml",
+            "name: DiT\ndependencies:\n  - python >= 3.8\n  - pip:\n    - timm\n",
+            "list the packages of PyPI in a requirements file; for packages of conda use an "
+            "image.dockerfile that runs `conda env update -n base -f FILE`",
         ),
     ],
 )
 def test_all_that_is_said_of_packages_that_are_not_installed(
-    files: list[str], message: str, remedy: str, job: ReadJob, tmp_path: Path
+    name: str, text: str, remedy: str, job: ReadJob, tmp_path: Path
 ) -> None:
     made = job("base: base\n  transport: none")
     (tmp_path / "requirements.txt").unlink()
-    for name in files:
-        (tmp_path / name).write_text('dependencies = ["numpy"]\n')
+    (tmp_path / name).write_text(text)
     [found] = recipe_of(made, "compose")[1]
     assert found == note(
         "requirement",
-        f"{message} image.source is not installed, because image.python is not set",
+        f"{name} in image.source is not installed, because image.python is not set",
         f"{remedy.format(tmp_path)}, unless the base has the packages",
         "image.python",
     )
+
+
+# https://github.com/k2-fsa/icefall/blob/master/README.md: PYTHONPATH has the root of the project
+@pytest.mark.parametrize(
+    ("value", "outside"),
+    [("../../..", "../../.."), ("a:..", ".."), ("a/../../b:/c", "a/../../b"), ("..a:.:a/..:", "")],
+)
+def test_a_folder_of_pythonpath_outside_the_source(
+    value: str, outside: str, job: ReadJob, tmp_path: Path
+) -> None:
+    made = job("base: base\n  transport: none\n  python: requirements.txt")
+    made = replace(made, run=replace(made.run, env={"PYTHONPATH": value}))
+    expected = warning(
+        "links",
+        f"PYTHONPATH has {outside}, which leads out of image.source: nodes have no such folder",
+        "write the job file in a folder that has both, with paths from there",
+        "run.env.PYTHONPATH",
+    )
+    assert recipe_of(made, "compose")[1] == ([expected] if outside else [])
 
 
 def test_links_and_what_a_gitignore_names_have_their_remedies(job: ReadJob, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.images.requirements import export_of, requirement_entries
+from rsctl.images.requirements import requirement_entries, to_install
 
 from .conftest import ReadJob
 
@@ -293,11 +293,12 @@ def test_all_that_is_said_of_a_wrong_requirement(
         ("pylock.toml", "uv pip compile pyproject.toml -o requirements.txt"),
         ("setup.cfg", "uv pip compile setup.cfg -o requirements.txt"),
         ("setup.py", "uv pip compile setup.py -o requirements.txt"),
-        ("requirements.txt", None),
     ],
 )
-def test_the_command_that_writes_a_requirements_file(name: str, command: str | None) -> None:
-    assert export_of(Path("folder", name)) == command
+def test_the_command_that_writes_a_requirements_file(name: str, command: str) -> None:
+    remedy = f"run `{command}`, and set image.python: requirements.txt"
+    assert to_install(Path("folder", name)) == remedy
+    assert to_install(Path("folder", "requirements.txt")) is None
 
 
 def test_an_included_file_with_a_space_in_its_name(job: ReadJob, tmp_path: Path) -> None:

@@ -79,6 +79,21 @@ def found(line: str) -> Launched:
         ("fabric run --devices auto train.py", 1, 1, {}),
         ("fabric run --devices -1 train.py", 1, 0, {}),
         ("fabric run --devices 4 --strategy dp train.py", 1, 1, {}),
+        # https://github.com/jzhang38/TinyLlama/blob/main/PRETRAIN.md
+        ("lightning run model --node-rank=0 --main-address=172.16.101.5 --accelerator=cuda "
+         "--devices=8 --num-nodes=2 train.py", 2, 8, {}),
+        # https://github.com/NVlabs/FourCastNet/blob/master/submit_batch.sh
+        ("srun -N 2 --ntasks-per-node=4 --image=nersc/pytorch:ngc-22.02-v0 --mpi=pmi2 shifter "
+         "python train.py", 2, 4, SLURM),
+        # Options by https://man.archlinux.org/man/apptainer-exec.1.en
+        ("srun -N 2 singularity exec --nv -B /a:/a nanotron.sif torchrun --nnodes 2 "
+         "--nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint h:26500 train.py", 2, 2, SLURM),
+        ("srun -N 2 apptainer exec --nv --bind=/a docker://nvcr.io/nvidia/pytorch:1 python "
+         "train.py", 2, 1, SLURM | {"image.uri": "nvcr.io/nvidia/pytorch:1",
+                                    "targets.slurm.container": "apptainer"}),
+        # https://github.com/ORNL-Fusion/aorsa/files/8994253/batchscript.txt
+        ("srun -N 2 --tasks-per-node=8 python train.py", 2, 8, SLURM),
+        ("srun -N 2 shifter --image=nersc/pytorch:ngc-22.02-v0 python train.py", 2, 1, SLURM),
         ("OMP_NUM_THREADS=2 torchrun --nproc-per-node 2 train.py", 1, 2, {}),
         ("uv run torchrun --nproc-per-node 2 train.py", 1, 2, {}),
         ("uv run train.py", 1, 1, {}),
@@ -147,7 +162,7 @@ def test_slurm_s_options() -> None:
         "targets.slurm.account": "me",
         "targets.slurm.qos": "high",
         "targets.slurm.memory": "64GiB",
-        "limits.timeout": "93600s",
+        "limits.timeout": "1d2h",
         "name": "my_job",
         "image.uri": "nvcr.io/nvidia/pytorch:1",
         "targets.slurm.container": "pyxis",
@@ -184,7 +199,7 @@ def test_slurm_s_options() -> None:
     assert command.keys["image.uri"] == "nvcr.io/nvidia/pytorch:1"
     for image in ("/fsx/a.sqsh", "./a+b", "b.sqsh"):  # the key takes images of a registry
         command = found(f"srun -t 1 --container-image {image} train.py")
-        assert command.keys == {"target": "slurm", "limits.timeout": "60s"}
+        assert command.keys == {"target": "slurm", "limits.timeout": "1m"}
         assert command.remarks[1:] == (
             f"srun: --container-image {image} is a file: set image.uri to the image that it has, "
             "and targets.slurm.container: pyxis",
@@ -258,11 +273,18 @@ def test_a_job_of_srun_has_what_it_needs_of_this_machine(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("30", 1800), ("10:30", 630), ("1:00:00", 3600), ("2-3", 183600), ("1-02:03", 93780)],
+    ("text", "timeout"),
+    [
+        ("30", "30m"),
+        ("10:30", "10m30s"),
+        ("1:00:00", "1h"),
+        ("3-00:00:00", "3d"),
+        ("2-3", "2d3h"),
+        ("1-02:03", "1d2h3m"),
+    ],
 )
-def test_slurm_s_times(text: str, seconds: int) -> None:
-    assert found(f"srun -t {text} train.py").keys["limits.timeout"] == f"{seconds}s"
+def test_slurm_s_times(text: str, timeout: str) -> None:
+    assert found(f"srun -t {text} train.py").keys["limits.timeout"] == timeout
 
 
 def test_a_secret_is_not_written() -> None:
@@ -490,6 +512,11 @@ def test_torchrun_reads_its_nodes_and_ranks_from_variables() -> None:
             "--launcher mpi has the script read ranks of mpi: use --launcher pytorch",
         ),
         ("torchrun train.py --launcher pytorch", ""),
+        (
+            "singularity exec --nv /scratch/pytorch.sif python train.py",
+            "singularity exec: /scratch/pytorch.sif is a file: set image.uri to the image that it "
+            "has, and targets.slurm.container: apptainer",
+        ),
         ("torchrun train.py --node_rank 1", ""),
         ("train.py --rank $R --world-size 2", ""),
         ("train.py --rank 8", ""),  # of LoRA
@@ -501,12 +528,19 @@ def test_torchrun_reads_its_nodes_and_ranks_from_variables() -> None:
         ),
         ("torchrun --nnodes 2 train.py trainer.num_nodes=2", ""),
         (
-            "train.py fit --trainer.num_nodes 2 --trainer.devices=8",
+            "train.py fit --trainer.num_nodes 2 --trainer.devices=1",
             "--trainer.num_nodes=2 is the script's number of nodes: set workers.count",
         ),
         (
             "train.py trainer.num_nodes=4",
             "trainer.num_nodes=4 is the script's number of nodes: set workers.count",
+        ),
+        ("torchrun --nproc-per-node 4 train.py trainer.devices=4", ""),
+        ("accelerate launch train.py trainer.devices=4", ""),
+        ("train.py trainer.devices=auto", ""),
+        (
+            "train.py trainer=ddp trainer.devices=4",
+            "trainer.devices=4 is the script's number of ranks on a node: set workers.processes",
         ),
         (
             "train.py --machine-rank 0 --dist-url tcp://h:1",

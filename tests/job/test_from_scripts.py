@@ -141,6 +141,22 @@ fi
             "RUN=torchrun\nS=a.py\nS=b.py\n$RUN --rdzv_endpoint $(hostname) $S",
             'torchrun --rdzv_endpoint "$X" $S',
         ),
+        # https://github.com/NVlabs/FourCastNet/blob/master/submit_batch.sh
+        (
+            "sbatch tools/run.sh",
+            "#SBATCH --image=nersc/pytorch:ngc-22.02-v0\nfile=./config/AFNO.yaml\nconfig='afno'\n"
+            'srun -u --mpi=pmi2 shifter \\\n    bash -c "\n    source export_DDP_vars.sh\n'
+            '    python train.py --yaml_config=$file --config=$config model.config=$config\n"\n',
+            "srun --image=nersc/pytorch:ngc-22.02-v0 -u --mpi=pmi2 shifter python train.py "
+            "--yaml_config=./config/AFNO.yaml --config=afno model.config=afno",
+        ),
+        # https://github.com/ashleve/lightning-hydra-template#how-to-run
+        (
+            "sh tools/run.sh",
+            "trainer=ddp\ndevices=4\n"
+            "python train.py trainer=$trainer devices=${devices} tags=[$trainer]",
+            "python train.py trainer=ddp devices=4 tags=[ddp]",
+        ),
         (
             "sbatch tools/run.sh",
             "#SBATCH --nodes=2 -n 16\n#SBATCH --gpus-per-node 8\nG=4\n"
@@ -159,8 +175,21 @@ def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
     with pytest.raises(RsctlError) as caught:
         read_command(shlex.split(line))
     [finding] = caught.value.findings
-    before = "give the command that it starts, with values for its variables: rsctl init "
-    assert finding.remedy == before + command
+    before, _, shown = (finding.remedy or "").partition(": rsctl init ")
+    assert shown == command
+    assert before.endswith("that it starts, with values for its variables")
+
+
+# https://github.com/ashleve/lightning-hydra-template/blob/main/scripts/schedule.sh
+def test_a_script_that_starts_several_programs(folder: Path) -> None:
+    lines = [f"python train.py trainer.max_epochs={n} logger=csv\n" for n in (5, 10)]
+    (folder / "schedule.sh").write_text("".join(lines))
+    with pytest.raises(RsctlError) as caught:
+        read_command(["bash", "schedule.sh"])
+    assert caught.value.findings[0].remedy == (
+        "give one of the 2 commands that it starts, with values for its variables: "
+        "rsctl init python train.py trainer.max_epochs=5 logger=csv"
+    )
 
 
 def test_the_remedy_names_what_a_batch_script_prepares(folder: Path) -> None:

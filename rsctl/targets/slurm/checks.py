@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from rsctl.findings import Finding, error, note, warning
+from rsctl.images.findings import search_path_notes
 from rsctl.images.package import Package, package_notes
 from rsctl.job.job import Job
 from rsctl.job.values import value_on
@@ -85,6 +86,8 @@ def job_findings(job: Job, allocation: Allocation, package: Package) -> Iterator
     yield from pool_findings(job)
     yield from _comm_findings(job, allocation)
     yield from package_notes(package)
+    if options.container == "none" or job.image.uri:  # otherwise the image's findings have it
+        yield from search_path_notes(job)
     yield from size_findings(package)
 
 

@@ -55,6 +55,15 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [],
     ),
+    "a folder of PYTHONPATH that is not in the package": (
+        {"run": {"env": {"PYTHONPATH": "src:../.."}}, "image": {"base": "a:1"}},
+        [
+            f"note image.base: {UNUSED}",
+            "warning run.env.PYTHONPATH: PYTHONPATH has ../.., which leads out of image.source: "
+            "nodes have no such folder -> write the job file in a folder that has both, with "
+            "paths from there",
+        ],
+    ),
     "the longest usual time limit": ({"limits": {"timeout": "30d"}}, []),
     "a longer time limit, and half a minute": (
         {"limits": {"timeout": "30d30s"}},
