@@ -23,6 +23,46 @@ _REFUSAL = (
     r"|smaller than|at (?:least|most)|inconsistent|[Cc]an(?:not|'t| not) (?:be|use|set|load|have)"
     r"|not in (?:the )?[\[({\w]|(?<![=!<>])[=!]=(?!=)|when (?:using|training)|already"
 )
+REFUSED = cause(
+    "setting",
+    rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
+    rf"(?:TypeError: (?=[^\n]{{0,400}}(?:{_REFUSAL}))|(?:Value|NotImplemented)Error: \S"
+    rf"|AssertionError: (?!assert |[(\[{{\d])\S{{1,60}} \S"
+    rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
+    "a package or the script refuses a setting, or its input",
+    "change what the message names, in {call}, the configuration or run.args; where it worked "
+    "before, a package may have another version now: see the script's requirements",
+)
+UNKNOWN = cause(
+    "exception",
+    "",
+    "the program raised an exception",
+    "correct {call}, or what the message names: print the values, types and shapes before that "
+    "line; the log has the lines before it",
+)
+PACKAGE_REFUSED = cause(
+    "setting",
+    "",
+    "{package} refuses a call, a setting or its input",
+    "compare {call}, and the settings and data behind it, with what the message says; where it "
+    "worked before, install the version of {package} that the script was written for, in "
+    "image.python",
+)
+PACKAGE_FAILED = cause(
+    "exception",
+    "",
+    "code of {package} failed",
+    "look at {call}: an argument, option or batch that {package} does not expect there; if they "
+    "are right, use another option, or another version of {package} that fits the other packages",
+)
+OWN_CHECK = cause(
+    "setting",
+    "",
+    "the script's own code refuses a setting, or its input",
+    "see the condition before {place}, and correct the option, file or value that it tests",
+)
+"""The kinds of exceptions that only the package, or the script's line, explains."""
+
 EXCEPTION_KINDS = (
     COMPILER_KIND,
     cause(
@@ -78,22 +118,6 @@ EXCEPTION_KINDS = (
         "as many ranks as it was written for",
     ),
     cause(
-        "name-undefined",
-        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'"
-        r"|local variable '[^'\n]{1,80}' (?:referenced before assignment|where it is not)",
-        "the code uses a variable that it has not set, as the branch or loop that sets it did not "
-        "run",
-        "look at the option or the data that decides it: an argument that was not given, a list "
-        "without elements, or a branch that only one rank or one version takes",
-    ),
-    cause(
-        "name-undefined",
-        r"^NameError: (?:free variable |global )?(?:name )?'([^'\n]{1,80})'",
-        "the code uses a name that is not defined",
-        "import or define it; an import inside try or if may have failed: install that package in "
-        "image.python, or a version that fits the script",
-    ),
-    cause(
         "unpack",
         r"^ValueError: (?:too many|not enough) values to unpack",
         "the code unpacks a value that has another number of parts than it expects",
@@ -118,11 +142,11 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "package-versions",
-        r"^TypeError: \S{1,120}\(\) missing \d",
-        "a call does not give all arguments that a function requires",
-        "give those that the message names: forward() gets its arguments from the batch (columns "
-        "of the data set, the collate_fn), a class from its configuration; where the function "
-        "belongs to a package, install the version that the script was written for",
+        r"^TypeError: (?:\S{1,120}\(\) missing \d|\S{0,120}\bforward\(\) got an unexpected )",
+        "a call does not give the arguments that a function requires",
+        "compare them with what the message names: forward() gets its arguments from the batch "
+        "(columns of the data set, the collate_fn), a class from its configuration; where the "
+        "function belongs to a package, install the version that the script was written for",
     ),
     cause(
         "package-versions",
@@ -197,7 +221,32 @@ EXCEPTION_KINDS = (
         "compare the option that gives its path with the paths of inputs in the job; a path on "
         "your own machine does not exist there",
     ),
+    cause(
+        "setting",
+        r"^(?:Runtime|Value|Assertion|Type|NotImplemented)Error: [^\n]{0,160}(?:\bnot (?:been "
+        r"|yet )?initiali[sz]ed|\boutside (?:of )?(?:an?|the|its)\b|must be called "
+        r"(?:before|after|inside|within)|\b(?:before|after) (?:calling|creating|using|you call))",
+        "a call comes before the step that prepares it, or outside the place where it is allowed",
+        "move the call in the script's line in the traceback into the function or context that the "
+        "message names, or after the package's own initialization",
+    ),
     *RAISER_KINDS,
+    cause(
+        "name-undefined",
+        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'"
+        r"|local variable '[^'\n]{1,80}' (?:referenced before assignment|where it is not)",
+        "the code uses a variable that it has not set, as the branch or loop that sets it did not "
+        "run",
+        "look at the option or the data that decides it: an argument that was not given, a list "
+        "without elements, or a branch that only one rank or one version takes",
+    ),
+    cause(
+        "name-undefined",
+        r"^NameError: (?:free variable |global )?(?:name )?'([^'\n]{1,80})'",
+        "the code uses a name that is not defined",
+        "import or define it; an import inside try or if may have failed: install that package in "
+        "image.python, or a version that fits the script",
+    ),
     cause(
         "setting",
         r"^ValueError: (?:could not convert string to float|invalid literal for int\(\))"
@@ -283,16 +332,7 @@ EXCEPTION_KINDS = (
         "use one of the values that its documentation lists for this version; those of accelerate "
         "also come from its configuration file (`accelerate config`) and ACCELERATE_ variables",
     ),
-    cause(
-        "setting",
-        rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
-        rf"(?:TypeError: (?=[^\n]{{0,400}}(?:{_REFUSAL}))|(?:Value|NotImplemented)Error: \S"
-        rf"|AssertionError: (?!assert |[(\[{{\d])\S{{1,60}} \S"
-        rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
-        "a package or the script refuses a setting, or its input",
-        "change what the message names, in the script, its configuration or run.args; where it "
-        "worked before, a package may have another version now: see the script's requirements",
-    ),
+    REFUSED,
     cause(
         "setting",
         r"^[\w.]{0,80}\.(?:InvalidArgument|FailedPrecondition|OutOfRange|Unimplemented)Error: ",
@@ -301,12 +341,7 @@ EXCEPTION_KINDS = (
         "operation takes; create the distribution strategy before any tensor, variable or data "
         "set, and let TF_CONFIG name the devices' job",
     ),
-    cause(
-        "exception",
-        "",
-        "the program raised an exception",
-        "correct the program there, or what it names; the log has the lines before it",
-    ),
+    UNKNOWN,
 )
 """The first that fits the exception's text is shown; the last fits all."""
 

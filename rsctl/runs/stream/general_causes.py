@@ -299,6 +299,14 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "xla",
+        r"(?:Xla|Jax)RuntimeError: ((?:FAILED_PRECONDITION|ALREADY_EXISTS): [^\n]{0,200})",
+        "the accelerator, or XLA's runtime, is not in the state that a call needs: {names}",
+        "use the accelerator in one process only; call jax.distributed.initialize() and "
+        "jax.devices() before other libraries such as TensorFlow load; install versions of jax, "
+        "jaxlib and libtpu that belong together",
+    ),
+    cause(
+        "xla",
         r"(?:Xla|Jax)RuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} "
         r"failed: ([^\n]{1,200})",
         "XLA reported an error: {names}",

@@ -332,7 +332,7 @@ TENSOR_CAUSES = (
         r"|(Expected positive integer total_steps, but got -?\d{1,12})"
         r"|(Expected (?:input|target)_lengths to have value at most [^\n]{1,40}?)(?: \(|$)",
         "a size, length or count is negative or larger than its data: {names}",
-        "print it in the script's line of the traceback, with where it comes from: a sample that "
+        "print it in the script's line in the traceback, with where it comes from: a sample that "
         "is empty or too short, a crop, k or split of the configuration that is larger than the "
         "data, or a length that is NaN or has overflowed",
     ),
