@@ -425,12 +425,10 @@ def _kind_of(raised: Raised) -> KnownError:
         return SAMPLE_KIND
     if raised.is_importing and kind.code in PLAIN_KINDS:
         return IMPORT_KIND
-    is_general = kind in (REFUSED, UNKNOWN) or (raised.inside and kind.code == "name-undefined")
-    if not is_general:
-        return kind
-    if raised.inside:
+    is_general = kind in (REFUSED, UNKNOWN)
+    if raised.inside and (is_general or kind.code == "name-undefined"):
         kind = PACKAGE_REFUSED if kind is REFUSED else PACKAGE_FAILED
-    elif raised.call.startswith(("raise ", "assert ")):
+    elif is_general and raised.call.startswith(("raise ", "assert ")):
         kind = OWN_CHECK
     package = _END_OF_PACKAGE.split(raised.inside)[0]
     place = raised.position or ""

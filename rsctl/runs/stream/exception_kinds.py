@@ -33,6 +33,13 @@ REFUSED = cause(
     "change what the message names, in {call}, the configuration or run.args; where it worked "
     "before, a package may have another version now: see the script's requirements",
 )
+MISSING_KEY = cause(
+    "key-missing",
+    r"^KeyError(?![^\n]{0,160}already)",
+    "a name does not exist in a dictionary: a configuration, a registry, a sample or a checkpoint",
+    "look at the keys in {call}: compare the name with the keys of the configuration, columns of "
+    "the data, modules that the script has to import before, parameters of the checkpoint",
+)
 UNKNOWN = cause(
     "exception",
     "",
@@ -215,8 +222,8 @@ EXCEPTION_KINDS = (
     cause(
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
-        r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path)\b"
-        r"[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exist)\b",
+        r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
+        r"|root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exists?)\b",
         "a file or folder that the code checks does not exist in the job",
         "compare the option that gives its path with the paths of inputs in the job; a path on "
         "your own machine does not exist there",
@@ -307,14 +314,7 @@ EXCEPTION_KINDS = (
         "split; a mapping of classes or ids needs each number of the data: compare it with the "
         "labels and the number of classes",
     ),
-    cause(
-        "key-missing",
-        r"^KeyError(?![^\n]{0,160}already)",
-        "a name does not exist in a dictionary: a configuration, a registry, a sample or a "
-        "checkpoint",
-        "compare the name with the keys of the configuration, columns of the data, "
-        "modules that the script has to import before, parameters of the checkpoint",
-    ),
+    MISSING_KEY,
     cause(
         "tensor-shape",
         r"^(?:[\w.]{1,80}\.)?(?!Key)\w{1,40}(?:Error|Exception): [^\n]{0,200}(?:\bndims?\b"

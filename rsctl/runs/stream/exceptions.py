@@ -47,10 +47,12 @@ _STATUS = re.compile(
 )
 """Exceptions of services' clients, with their module, whose names do not say that they are one."""
 
-_IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
+_IN_WORKER = re.compile(
+    r"Caught (\w{1,80}) in (?:[\w ]{1,80} process|replica \d{1,4} on device \d.*\.$)"
+)
 _NOT_OWN = re.compile(
     r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/(?:node|transport)/"
-    r"|/torch/distributed/|/tensorflow_core/|/bin/[\w-]{1,80}$"
+    r"|/torchinductor_|/torch/distributed/|/tensorflow_core/|/bin/[\w-]{1,80}$"
     r"|pyx$|pxi$"
 )
 _OF_PACKAGE = re.compile(r"(?:.*/(?:site|dist)-packages/|(?=[\w/]{1,200}\.p(?:yx|xi)$))(.+)")
@@ -128,8 +130,8 @@ _NO_ERROR_LINE = re.compile(
 _PROSE = re.compile(r"\"[^\"]*\"|'[^']*'|#.*")
 _MARKS = re.compile(r"[\s~^]*$")
 _USER_CODE = "in user code:"
-_LISTS = re.compile(r"(?::|\d validation errors? for \S{1,120})\s*$")
-"""A message that the next line continues: after a colon, or with pydantic's first key."""
+_LISTS = re.compile(r"(?:[:,]|\d validation errors? for \S{1,120})\s*$")
+"""A message that the next line continues: after a colon, a comma, or pydantic's count."""
 
 _NATIVE = (
     re.compile(
@@ -478,7 +480,7 @@ def _asserted(kind: str, before: Sequence[str]) -> str:
 
 def _whole_text(message: str, following: Sequence[str]) -> str:
     """A message with the lines that continue it: indented ones, those between them, and what
-    stands after a colon, or pydantic's count of errors, at its end.
+    stands after a colon, a comma, or pydantic's count of errors, at its end.
     """
     parts = [message]
     for line, after in zip(following, (*following[1:], ""), strict=False):

@@ -86,7 +86,8 @@ PACKAGE_CAUSES = (
     cause(
         "gpu-container",
         rf"(?<![\w.+-])(lib(?:cuda|nvidia-[\w-]{{1,30}}|nvcuvid"
-        rf"|nvoptix)\.so[\w.]{{0,20}}){_NOT_OPENED}",
+        rf"|nvoptix)\.so[\w.]{{0,20}}){_NOT_OPENED}"
+        r"|Error: [^\n]{0,200}[Ff]ailed to load (libcuda\.so(?:\.\d{1,3})?)",
         "a library of the GPU's driver is not in the container: {names}",
         "it comes with the driver of the machine, and not from a package: request a GPU "
         "(workers.accelerator), or start the container with one (docker --gpus all); for video and "

@@ -31,14 +31,14 @@ def cause(
     code: str, paths: str, summary: str, remedy: str, texts: Optional[str] = _OWN_CHECK
 ) -> KnownError:
     """A row of the table: the paths of the files that raise, the meaning, and the remedy."""
-    source = re.compile(rf".*/(?:{paths})")
+    source = re.compile(rf"(?!.*/examples/).*/(?:{paths})")
     return KnownError(code, remedy, pattern=texts, source=source, summary=summary)
 
 
 COMPILER_KIND = cause(
     "compile",
-    r"torch/(?:_dynamo|_inductor|_functorch|_higher_order_ops|fx/experimental)/"
-    r"|triton/(?:compiler|runtime|language|backends)/",
+    r"torch/(?:_dynamo|_inductor|_functorch|_higher_order_ops|_subclasses|fx/experimental)/"
+    r"|torchinductor_|triton/(?:compiler|runtime|language|backends)/",
     "torch.compile or Triton failed on a part of the model, in its own code",
     "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest works; "
     "exclude the function at the end of the traceback (torch.compiler.disable), or use another "

@@ -146,6 +146,7 @@ SCRIPT_CAUSES = (
     cause(
         "registry",
         r"KeyError: [\"']([^\n]{1,160}? is not in the [\w:\s]{1,40}registry)"
+        r"|(?i:registry)\w{0,20}\[[^\n]{1,160}\n(?:[ ~^]{1,200}\n)?KeyError: ('\w{1,80}')"
         r"|\b(?:Key|Value|Assertion|Runtime)Error: [\"']?([^\n]{1,120}\balready "
         r"registered[^\n\"']{0,40})"
         r"|(No object named '\w{1,80}' found in '[^'\n]{1,40}' registry)"

@@ -429,8 +429,8 @@ TENSOR_CAUSES = (
     ),
     cause(
         "tensor-shape",
-        r"TorchRuntimeError: (?:Failed running|Dynamo failed to run FX node)[^\n]{0,4000}\n"
-        r"([^\n]{1,200})",
+        r"TorchRuntimeError: (?:Failed running|Dynamo failed to run FX node)[^\n]{0,4000}"
+        r"(?:\n|: got )([^\n]{1,200})",
         "torch.compile traced an operation that does not take its tensors: {names}",
         "compare their shapes, types and devices at the script's line below `from user code`; "
         "TORCHDYNAMO_DISABLE=1 in run.env shows the same error without the compiler",

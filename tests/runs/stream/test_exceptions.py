@@ -643,7 +643,7 @@ def _below(package_file: str, call: str, raised: str) -> Finding:
         f"    {call}",
         f'  File "/opt/lib/python3.11/site-packages/{package_file}", line 72, in check',
         "    raise ValueError(",
-        raised,
+        *raised.split("\n"),
     ]
     [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
     return cause
@@ -755,3 +755,116 @@ def test_fatal_native_text_that_is_no_condition_concerns_versions() -> None:
     assert (cause.remedy or "").startswith("look for the package that it comes from")
     [cause] = known_causes(["F0601 10:00:00.000000 1 a.cc:7] Check failed: n == m"], 134, "SIGABRT")
     assert (cause.remedy or "").startswith("compare the condition")
+
+
+def test_a_failure_of_a_replica_of_data_parallel_is_its_own_exception() -> None:
+    # https://github.com/mlcommons/algorithmic-efficiency/issues/582
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in main',
+        "    out = model(x)",
+        '  File "/opt/lib/python3.11/site-packages/torch/_utils.py", line 699, in reraise',
+        "    raise exception",
+        "AssertionError: Caught AssertionError in replica 0 on device 0.",
+        "Original Traceback (most recent call last):",
+        '  File "/opt/lib/python3.11/site-packages/torch/nn/parallel/parallel_apply.py", line 83, '
+        "in _worker",
+        "    output = module(*input, **kwargs)",
+        '  File "/app/model.py", line 43, in forward',
+        "    assert x.ndim == 4",
+        "AssertionError",
+    ]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.message.endswith(
+        ": AssertionError: assert x.ndim == 4, at /app/model.py:43 in forward"
+    )
+
+
+def test_code_that_the_compiler_wrote_fails_as_the_compilers() -> None:
+    # https://github.com/pytorch/pytorch/issues/138715
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in main',
+        "    trainer.fit(model)",
+        '  File "/tmp/torchinductor_me/fa/cfaqkfhrkudj.py", line 559, in call',
+        "    assert_size_stride(primals_2, (1024, 1024), (1024, 1))",
+        "AssertionError: expected size 4096==1024, stride 1024==1024 at dim=0",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == "compile"
+    assert cause.message.endswith(", at /app/train.py:9 in main")
+    # https://github.com/pytorch/torchtitan/issues/2401
+    raised = "RuntimeError: Attempting to use FunctionalTensor on its own."
+    assert _below("torch/_subclasses/functional_tensor.py", "train()", raised).code == "compile"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "named"),
+    [
+        # https://github.com/PaddlePaddle/Paddle/issues/52394
+        ("ValueError: paddle.distributed initialize error, environment variable "
+         "PADDLE_CURRENT_ENDPOINT is needed, but not set.", "variable-unset",
+         "PADDLE_CURRENT_ENDPOINT"),
+        # https://github.com/OSUSecLab/SymLM/issues/18
+        ('    registry.set_defaults(state["args"], tasks.TASK_REGISTRY[state["args"].task])\n'
+         "KeyError: 'trex'", "registry", "'trex'"),
+        # https://github.com/NVIDIA/DALI/issues/3387
+        ("RuntimeError: Failed to load libcuda.so. Check your library paths and if the driver is "
+         "installed correctly.", "gpu-container", "libcuda.so"),
+    ],
+)  # fmt: skip
+def test_a_message_that_names_what_is_missing(text: str, code: str, named: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 9, in f',
+        *text.split("\n"),
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert (cause.code, cause.message.rpartition(": ")[2]) == (code, named)
+
+
+def test_a_sharded_operation_that_refuses_its_input_is_no_order_of_modules() -> None:
+    # https://github.com/pytorch/torchtitan/issues/2401
+    raised = (
+        "torch._dynamo.exc.TorchRuntimeError: Dynamo failed to run FX node with fake tensors: "
+        'call_function matmul(*(x, y), **{}): got RuntimeError("only bfloat16 inputs are '
+        'supported, got torch.float32\\n\\nSharding propagation failed for torch.ops")'
+    )
+    assert _below("torch/_dynamo/utils.py", "train()", raised).code == "tensor-shape"
+
+
+def test_a_message_goes_past_a_comma() -> None:
+    # https://github.com/NVIDIA/DALI/issues/6149
+    raised = (
+        "RuntimeError: Error in CPU operator 'fn.decoders.image',\nwhich was used in a pipeline"
+    )
+    message = _below("nvidia/dali/pipeline.py", "run()", raised).message
+    assert "'fn.decoders.image', which was used in a pipeline, at /app/train.py:8" in message
+
+
+def test_a_missing_key_is_told_with_the_line_that_reads_it() -> None:
+    # https://github.com/open-mmlab/mmdetection3d/issues/1642
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/mmdet3d/datasets/pipelines/loading.py", line 202, in __call__',
+        "    ts = results['timestamp']",
+        "KeyError: 'timestamp'",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert (cause.remedy or "").startswith(
+        "look at the keys in `ts = results['timestamp']` at /app/"
+    )
+
+
+def test_an_example_of_a_package_is_a_script() -> None:
+    # https://github.com/TheLastBen/fast-stable-diffusion/issues/1959
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/content/diffusers/examples/dreambooth/train.py", line 321, in __init__',
+        '    raise ValueError("{}")',
+        "ValueError: {}",
+    ]
+    texts = ("Instance images root doesn't exists.", "Odd instance images.")
+    found = [known_causes([line.format(text) for line in lines], 1, None) for text in texts]
+    assert [cause.code for [cause] in found] == ["file-missing", "setting"]
+    assert (found[1][0].remedy or "").startswith("see the condition before /content/diffusers/")
