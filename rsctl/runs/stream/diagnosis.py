@@ -16,8 +16,13 @@ from rsctl.runs.stream.ends import LOST_PEER, Killer, signal_name
 from rsctl.runs.stream.exception_kinds import (
     EXCEPTION_KINDS,
     IMPORT_KIND,
+    OWN_CHECK,
+    PACKAGE_FAILED,
+    PACKAGE_REFUSED,
     PLAIN_KINDS,
+    REFUSED,
     SAMPLE_KIND,
+    UNKNOWN,
 )
 from rsctl.runs.stream.exceptions import (
     REFERS,
@@ -42,6 +47,9 @@ TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedEr
 _LONGEST_LINE = 4096
 _MOST_TEXT = 200_000  # characters: all rules together take about a second for each 100,000
 _SHORT_LINE = 200
+_LONGEST_CALL = 80
+_SCRIPT_LINE = "the script's line in the traceback"  # of the remedies
+_END_OF_PACKAGE = re.compile(r"[/.]")
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
@@ -203,6 +211,12 @@ start on Vertex AI (StartError).
 """
 
 
+_CONDITION = re.compile(r"[Cc]heck failed|Assert")
+_OF_CONDITION = "compare the condition with the program's settings and data"
+_OF_NATIVE = (
+    "look for the package that it comes from: its version must fit the packages that use it, and "
+    "the driver of the GPU or TPU"
+)
 _MINUS_ONE = 255
 _EXIT = note(
     "exit",
@@ -265,6 +279,7 @@ def known_causes(
     if not is_vague or (raised and raised.text.startswith("AssertionError")):
         general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
+    found = [note(each.code, each.message, _at_line(each.remedy, raised)) for each in found]
     known = _ENDINGS.get(signal or exit_code)
     found = _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
     return found or _ended_from_outside(signal) or ([_EXIT] if exit_code == _MINUS_ONE else [])
@@ -394,13 +409,42 @@ def _advised(found: Finding) -> Finding:
 
 def _exception(raised: Raised) -> Finding:
     where = f", at {raised.position}" if raised.position else ""
+    if raised.inside and not where.endswith(raised.inside):
+        where += f"; raised at {raised.inside}"
+    kind = _kind_of(raised)
+    remedy = advised(_at_line(kind.remedy, raised) or "", raised.advice)
+    return note(kind.code, f"{kind.summary}: {raised.text}{where}", remedy)
+
+
+def _kind_of(raised: Raised) -> KnownError:
+    """The kind of an exception; a general one names the package and the script's call, or the
+    script's own check.
+    """
     kind = next(find_known_errors(EXCEPTION_KINDS, raised.text, source=raised.raiser))
     if raised.is_of_data and kind.code in PLAIN_KINDS:
-        kind = SAMPLE_KIND
-    elif raised.is_importing and kind.code in PLAIN_KINDS:
-        kind = IMPORT_KIND
-    remedy = advised(kind.remedy or "", raised.advice)
-    return note(kind.code, f"{kind.summary}: {raised.text}{where}", remedy)
+        return SAMPLE_KIND
+    if raised.is_importing and kind.code in PLAIN_KINDS:
+        return IMPORT_KIND
+    is_general = kind in (REFUSED, UNKNOWN)
+    if raised.inside and (is_general or kind.code == "name-undefined"):
+        kind = PACKAGE_REFUSED if kind is REFUSED else PACKAGE_FAILED
+    elif is_general and raised.call.startswith(("raise ", "assert ")):
+        kind = OWN_CHECK
+    package = _END_OF_PACKAGE.split(raised.inside)[0]
+    place = raised.position or ""
+    if not place or (raised.inside and place.endswith(raised.inside)):  # no line of the script
+        return kind.fill(
+            package=package, call=f"the call of {package}" if package else "the script"
+        )
+    call = raised.call + "..." * raised.call.endswith("(")
+    call = f"`{call}`" if 0 < len(call) <= _LONGEST_CALL else "the line"
+    return kind.fill(package=package, call=f"{call} at {place}", place=place)
+
+
+def _at_line(remedy: str | None, raised: Raised | None) -> str | None:
+    """A remedy with the position of the script's line in the traceback."""
+    place = raised.position if raised else None
+    return remedy and remedy.replace(_SCRIPT_LINE, place or _SCRIPT_LINE)
 
 
 def _native(raised: Raised, known: Finding | None) -> Finding:
@@ -410,12 +454,11 @@ def _native(raised: Raised, known: Finding | None) -> Finding:
             f"a shell script failed: {raised.text}",
             "correct that line of the script; `set -euo pipefail` ends it at its first error",
         )
+    is_condition = _CONDITION.search(raised.text)
     return note(
         known.code if known else "abort",
         f"native code ended the program: {raised.text}",
-        "if it is a condition, compare it with the program's settings and data; otherwise look for "
-        "the package that it comes from: its version must fit torch, CUDA and the GPU; "
-        f"{_FAULT_HANDLER}",
+        f"{_OF_CONDITION if is_condition else _OF_NATIVE}; {_FAULT_HANDLER}",
     )
 
 

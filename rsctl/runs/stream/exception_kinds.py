@@ -23,6 +23,53 @@ _REFUSAL = (
     r"|smaller than|at (?:least|most)|inconsistent|[Cc]an(?:not|'t| not) (?:be|use|set|load|have)"
     r"|not in (?:the )?[\[({\w]|(?<![=!<>])[=!]=(?!=)|when (?:using|training)|already"
 )
+REFUSED = cause(
+    "setting",
+    rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
+    rf"(?:TypeError: (?=[^\n]{{0,400}}(?:{_REFUSAL}))|(?:Value|NotImplemented)Error: \S"
+    rf"|AssertionError: (?!assert |[(\[{{\d])\S{{1,60}} \S"
+    rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
+    "a package or the script refuses a setting, or its input",
+    "change what the message names, in {call}, the configuration or run.args; where it worked "
+    "before, a package may have another version now: see the script's requirements",
+)
+MISSING_KEY = cause(
+    "key-missing",
+    r"^KeyError(?![^\n]{0,160}already)",
+    "a name does not exist in a dictionary: a configuration, a registry, a sample or a checkpoint",
+    "look at the keys in {call}: compare the name with the keys of the configuration, columns of "
+    "the data, modules that the script has to import before, parameters of the checkpoint",
+)
+UNKNOWN = cause(
+    "exception",
+    "",
+    "the program raised an exception",
+    "correct {call}, or what the message names: print the values, types and shapes before that "
+    "line; the log has the lines before it",
+)
+PACKAGE_REFUSED = cause(
+    "setting",
+    "",
+    "{package} refuses a call, a setting or its input",
+    "compare {call}, and the settings and data behind it, with what the message says; where it "
+    "worked before, install the version of {package} that the script was written for, in "
+    "image.python",
+)
+PACKAGE_FAILED = cause(
+    "exception",
+    "",
+    "code of {package} failed",
+    "look at {call}: an argument, option or batch that {package} does not expect there; if they "
+    "are right, use another option, or another version of {package} that fits the other packages",
+)
+OWN_CHECK = cause(
+    "setting",
+    "",
+    "the script's own code refuses a setting, or its input",
+    "see the condition before {place}, and correct the option, file or value that it tests",
+)
+"""The kinds of exceptions that only the package, or the script's line, explains."""
+
 EXCEPTION_KINDS = (
     COMPILER_KIND,
     cause(
@@ -78,22 +125,6 @@ EXCEPTION_KINDS = (
         "as many ranks as it was written for",
     ),
     cause(
-        "name-undefined",
-        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'"
-        r"|local variable '[^'\n]{1,80}' (?:referenced before assignment|where it is not)",
-        "the code uses a variable that it has not set, as the branch or loop that sets it did not "
-        "run",
-        "look at the option or the data that decides it: an argument that was not given, a list "
-        "without elements, or a branch that only one rank or one version takes",
-    ),
-    cause(
-        "name-undefined",
-        r"^NameError: (?:free variable |global )?(?:name )?'([^'\n]{1,80})'",
-        "the code uses a name that is not defined",
-        "import or define it; an import inside try or if may have failed: install that package in "
-        "image.python, or a version that fits the script",
-    ),
-    cause(
         "unpack",
         r"^ValueError: (?:too many|not enough) values to unpack",
         "the code unpacks a value that has another number of parts than it expects",
@@ -118,11 +149,11 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "package-versions",
-        r"^TypeError: \S{1,120}\(\) missing \d",
-        "a call does not give all arguments that a function requires",
-        "give those that the message names: forward() gets its arguments from the batch (columns "
-        "of the data set, the collate_fn), a class from its configuration; where the function "
-        "belongs to a package, install the version that the script was written for",
+        r"^TypeError: (?:\S{1,120}\(\) missing \d|\S{0,120}\bforward\(\) got an unexpected )",
+        "a call does not give the arguments that a function requires",
+        "compare them with what the message names: forward() gets its arguments from the batch "
+        "(columns of the data set, the collate_fn), a class from its configuration; where the "
+        "function belongs to a package, install the version that the script was written for",
     ),
     cause(
         "package-versions",
@@ -191,13 +222,38 @@ EXCEPTION_KINDS = (
     cause(
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
-        r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path)\b"
-        r"[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exist)\b",
+        r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
+        r"|root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exists?)\b",
         "a file or folder that the code checks does not exist in the job",
         "compare the option that gives its path with the paths of inputs in the job; a path on "
         "your own machine does not exist there",
     ),
+    cause(
+        "setting",
+        r"^(?:Runtime|Value|Assertion|Type|NotImplemented)Error: [^\n]{0,160}(?:\bnot (?:been "
+        r"|yet )?initiali[sz]ed|\boutside (?:of )?(?:an?|the|its)\b|must be called "
+        r"(?:before|after|inside|within)|\b(?:before|after) (?:calling|creating|using|you call))",
+        "a call comes before the step that prepares it, or outside the place where it is allowed",
+        "move the call in the script's line in the traceback into the function or context that the "
+        "message names, or after the package's own initialization",
+    ),
     *RAISER_KINDS,
+    cause(
+        "name-undefined",
+        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'"
+        r"|local variable '[^'\n]{1,80}' (?:referenced before assignment|where it is not)",
+        "the code uses a variable that it has not set, as the branch or loop that sets it did not "
+        "run",
+        "look at the option or the data that decides it: an argument that was not given, a list "
+        "without elements, or a branch that only one rank or one version takes",
+    ),
+    cause(
+        "name-undefined",
+        r"^NameError: (?:free variable |global )?(?:name )?'([^'\n]{1,80})'",
+        "the code uses a name that is not defined",
+        "import or define it; an import inside try or if may have failed: install that package in "
+        "image.python, or a version that fits the script",
+    ),
     cause(
         "setting",
         r"^ValueError: (?:could not convert string to float|invalid literal for int\(\))"
@@ -258,14 +314,7 @@ EXCEPTION_KINDS = (
         "split; a mapping of classes or ids needs each number of the data: compare it with the "
         "labels and the number of classes",
     ),
-    cause(
-        "key-missing",
-        r"^KeyError(?![^\n]{0,160}already)",
-        "a name does not exist in a dictionary: a configuration, a registry, a sample or a "
-        "checkpoint",
-        "compare the name with the keys of the configuration, columns of the data, "
-        "modules that the script has to import before, parameters of the checkpoint",
-    ),
+    MISSING_KEY,
     cause(
         "tensor-shape",
         r"^(?:[\w.]{1,80}\.)?(?!Key)\w{1,40}(?:Error|Exception): [^\n]{0,200}(?:\bndims?\b"
@@ -283,16 +332,7 @@ EXCEPTION_KINDS = (
         "use one of the values that its documentation lists for this version; those of accelerate "
         "also come from its configuration file (`accelerate config`) and ACCELERATE_ variables",
     ),
-    cause(
-        "setting",
-        rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
-        rf"(?:TypeError: (?=[^\n]{{0,400}}(?:{_REFUSAL}))|(?:Value|NotImplemented)Error: \S"
-        rf"|AssertionError: (?!assert |[(\[{{\d])\S{{1,60}} \S"
-        rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
-        "a package or the script refuses a setting, or its input",
-        "change what the message names, in the script, its configuration or run.args; where it "
-        "worked before, a package may have another version now: see the script's requirements",
-    ),
+    REFUSED,
     cause(
         "setting",
         r"^[\w.]{0,80}\.(?:InvalidArgument|FailedPrecondition|OutOfRange|Unimplemented)Error: ",
@@ -301,12 +341,7 @@ EXCEPTION_KINDS = (
         "operation takes; create the distribution strategy before any tensor, variable or data "
         "set, and let TF_CONFIG name the devices' job",
     ),
-    cause(
-        "exception",
-        "",
-        "the program raised an exception",
-        "correct the program there, or what it names; the log has the lines before it",
-    ),
+    UNKNOWN,
 )
 """The first that fits the exception's text is shown; the last fits all."""
 

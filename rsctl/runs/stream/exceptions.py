@@ -47,12 +47,18 @@ _STATUS = re.compile(
 )
 """Exceptions of services' clients, with their module, whose names do not say that they are one."""
 
-_IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
+_IN_WORKER = re.compile(
+    r"Caught (\w{1,80}) in (?:[\w ]{1,80} process|replica \d{1,4} on device \d.*\.$)"
+)
 _NOT_OWN = re.compile(
     r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/(?:node|transport)/"
-    r"|/torch/distributed/|/tensorflow_core/|/bin/[\w-]{1,80}$"
+    r"|/torchinductor_|/torch/distributed/|/tensorflow_core/|/bin/[\w-]{1,80}$"
     r"|pyx$|pxi$"
 )
+_OF_PACKAGE = re.compile(r"(?:.*/(?:site|dist)-packages/|(?=[\w/]{1,200}\.p(?:yx|xi)$))(.+)")
+_Frame = tuple[str, str, str, str]
+"""The path, line, function and source of a frame of a traceback."""
+
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
 _RAISES = re.compile(r"\s*raise ((?:\w{1,60}\.){0,8}[A-Z]\w{0,80})\(f?([\"'])([^\n]{1,300}?)\2")
 _FETCHES = "torch/utils/data/_utils/"
@@ -124,8 +130,8 @@ _NO_ERROR_LINE = re.compile(
 _PROSE = re.compile(r"\"[^\"]*\"|'[^']*'|#.*")
 _MARKS = re.compile(r"[\s~^]*$")
 _USER_CODE = "in user code:"
-_LISTS = re.compile(r"(?::|\d validation errors? for \S{1,120})\s*$")
-"""A message that the next line continues: after a colon, or with pydantic's first key."""
+_LISTS = re.compile(r"(?:[:,]|\d validation errors? for \S{1,120})\s*$")
+"""A message that the next line continues: after a colon, a comma, or pydantic's count."""
 
 _NATIVE = (
     re.compile(
@@ -166,8 +172,9 @@ _SHELL = re.compile(
 class Raised(NamedTuple):
     """An exception: its text in one line, the position in the program's own code as
     `train.py:9 in main`, whether only code of packages or native code is known, whether its
-    traceback has no end, the file that raised it, the advice in its message, and whether a data
-    loader of torch called the code, or a package failed while the script imported it.
+    traceback has no end, the file that raised it, the advice in its message, whether a data
+    loader of torch called the code, or a package failed while the script imported it, the place
+    in a package that raised it, and the source of the line at `position`.
     """
 
     text: str
@@ -178,6 +185,8 @@ class Raised(NamedTuple):
     advice: str = ""
     is_of_data: bool = False
     is_importing: bool = False
+    inside: str = ""
+    call: str = ""
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -199,8 +208,9 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     text = last.text
     if first.text != last.text and first.text.partition(":")[0] not in text:
         text = f"{text}; after {_short(first.text)}"
-    position = next((each.position for each in (last, *reversed(chain)) if each.position), None)
-    return last._replace(text=text, position=position)
+    placed = [each for each in (last, *reversed(chain)) if each.position] or [last]
+    place = next((each for each in placed if _is_own(each.position)), placed[0])
+    return last._replace(text=text, position=place.position, call=place.call)
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -368,14 +378,16 @@ def _without_traceback(lines: Sequence[str]) -> list[Raised]:
 def _raised(lines: Sequence[str]) -> list[Raised]:
     """The exceptions of all tracebacks in the order of the lines."""
     found: list[Raised] = []
-    frames: list[tuple[str, str, str]] = []
+    frames: list[_Frame] = []
     inside, depth = False, 1
     for number, line in enumerate(lines):
         if "Traceback (most recent call last)" in line:
             inside, frames, depth = True, [], _indent(line) + 1
         elif match := _FRAME.match(line):
             inside, depth = True, max(1, _indent(line))
-            frames.append((match[1], match[2], match[3] or ""))
+            source = "".join(lines[number + 1 : number + 2])
+            is_source = _indent(source) > _indent(line) and not _FRAME.match(source)
+            frames.append((match[1], match[2], match[3] or "", source.strip() * is_source))
         elif inside and _indent(line) < depth and (match := _RAISED.match(line.lstrip())):
             kind, message = match[1], match[2] or ""
             if not (_ENDS.search(kind) or frames):
@@ -384,7 +396,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             if in_worker := _IN_WORKER.match(message):
                 kind, message = in_worker[1], ""
                 inside = True  # its own traceback follows
-                found.append(Raised(kind, _position(frames)))
+                found.append(Raised(kind, _position(frames), call=_own_frame(frames)[3]))
                 continue
             message = _of_user_code(message, lines[number + 1 :])
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
@@ -399,8 +411,10 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                     _position(frames),
                     raiser=frames[-1][0] if frames else "",
                     advice=find_advice(message),
-                    is_of_data=any(_FETCHES in path for path, _, _ in frames),
+                    is_of_data=any(_FETCHES in path for path, *_ in frames),
                     is_importing=_is_importing(frames),
+                    inside=_inside(frames),
+                    call=_own_frame(frames)[3],
                 )
             )
             inside, frames = False, []
@@ -432,9 +446,9 @@ def without_prose(lines: Sequence[str]) -> list[str]:
     return found
 
 
-def _is_importing(frames: Sequence[tuple[str, str, str]]) -> bool:
+def _is_importing(frames: Sequence[_Frame]) -> bool:
     """Whether a module of a package failed while another module imported it."""
-    functions = [function for _, _, function in frames]
+    functions = [function for _, _, function, _ in frames]
     is_import = ("<module>", "<module>") in itertools.pairwise(functions)
     return is_import and _NOT_OWN.search(frames[-1][0]) is not None
 
@@ -466,7 +480,7 @@ def _asserted(kind: str, before: Sequence[str]) -> str:
 
 def _whole_text(message: str, following: Sequence[str]) -> str:
     """A message with the lines that continue it: indented ones, those between them, and what
-    stands after a colon, or pydantic's count of errors, at its end.
+    stands after a colon, a comma, or pydantic's count of errors, at its end.
     """
     parts = [message]
     for line, after in zip(following, (*following[1:], ""), strict=False):
@@ -489,7 +503,7 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     frames = [match for line in lines[starts[-1] :] if (match := _FRAME.match(line))]
     if not frames:
         return None
-    position = _position([(m[1], m[2], m[3] or "") for m in frames])
+    position = _position([(m[1], m[2], m[3] or "", "") for m in frames])
     last = next(line for line in reversed(lines) if line.strip())
     if asserted := _asserted("AssertionError", [last]):
         return Raised(f"AssertionError: {asserted}", position)
@@ -503,12 +517,24 @@ def _is_own(place: Optional[str]) -> bool:
     return place is not None and _NOT_OWN.search(place) is None
 
 
-def _position(frames: Sequence[tuple[str, str, str]]) -> Optional[str]:
-    """The last frame in the program's own code, otherwise the last one."""
+def _own_frame(frames: Sequence[_Frame]) -> _Frame:
+    """The last frame in the program's own code, otherwise the last one; empty if there is none."""
     own = [frame for frame in frames if _is_own(frame[0])]
-    if not frames:
-        return None
-    path, line, function = (own or frames)[-1]
+    return (own or [*frames] or [("", "", "", "")])[-1]
+
+
+def _position(frames: Sequence[_Frame]) -> Optional[str]:
+    """The place of the own frame; None without any frame."""
+    return _place(*_own_frame(frames)[:3]) if frames else None
+
+
+def _inside(frames: Sequence[_Frame]) -> str:
+    """The last frame, from the folder of its package on; empty if it is not in a package."""
+    match = _OF_PACKAGE.match(frames[-1][0]) if frames else None
+    return _place(match[1], *frames[-1][1:3]) if match else ""
+
+
+def _place(path: str, line: str, function: str) -> str:
     name = f" in {function}" if function and function != "<module>" else ""
     return f"{path}:{line}{name}"
 

@@ -216,7 +216,7 @@ FRAMEWORK_CAUSES = (
         r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
         r"|linear\([^\n]{0,200}\n(?:[ ~^]{0,200}\n)?RuntimeError: mat2 must be a matrix, got 1-D"
         r"|DTensor does not support|data is not allocated yet"
-        r"|does not have a sharding strategy registered|Sharding propagation failed"
+        r"|does not have a sharding strategy registered"
         r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
         r"|current model is torch\.Size\(\[0\]\)"
         r"|current state is TrainingState\.|`_is_root` should not have been set",

@@ -203,7 +203,9 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"in __getitem__\n[^\n]{0,80}raise KeyError\(key\) from None\nKeyError: '(\w{1,80})'"
         r"|KeyError: '((?:SLURM|OMPI|PMIX?|SM|AIP|CLOUD_ML|WANDB|NCCL|CUDA|AWS|GOOGLE|AZURE|HF"
         r"|MLFLOW)"
-        r"_[A-Z0-9_]{1,60}|TF_CONFIG|HOME|USER|HOSTNAME|TMPDIR)'",
+        r"_[A-Z0-9_]{1,60}|TF_CONFIG|HOME|USER|HOSTNAME|TMPDIR)'"
+        r"|Error: [^\n]{0,100}environment variable [`'\"]?([A-Z][A-Z0-9_]{1,60})\b[^\n]{0,40}\bnot "
+        r"(?:be )?(?:set|defined|found)",
         "a variable of the environment is not set: {names}",
         "set it in run.env (SLURM_ and OMPI_ variables exist only below srun and mpirun); RANK "
         "and LOCAL_RANK come from run.launcher: torchrun",
@@ -295,6 +297,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "XLA, or a kernel that it calls, refuses a computation: {names}",
         "compare the shapes, types and sharding that the message names with what the accelerator "
         "supports: try float32, or a kernel of XLA in place of Pallas; install versions of jax, "
+        "jaxlib and libtpu that belong together",
+    ),
+    cause(
+        "xla",
+        r"(?:Xla|Jax)RuntimeError: ((?:FAILED_PRECONDITION|ALREADY_EXISTS): [^\n]{0,200})",
+        "the accelerator, or XLA's runtime, is not in the state that a call needs: {names}",
+        "use the accelerator in one process only; call jax.distributed.initialize() and "
+        "jax.devices() before other libraries such as TensorFlow load; install versions of jax, "
         "jaxlib and libtpu that belong together",
     ),
     cause(

@@ -54,8 +54,9 @@ NCCL_KINDS = (
         "nccl-usage",
         r"\b(?:argcheck|group|enqueue|dev_runtime\w{0,10}|sym\w{0,20}|allocator|rma\w{0,20}"
         r"|gin\w{0,20}|mem_manager|\w{0,10}param\w{0,12}|parser_common)\.(?:cc|h):\d"
-        r"|must be initialized via|not initialized via|(?<!')invalid argument|Invalid config"
-        r"|previous operation returned|revoked|ncclComm(?:Grow|Shrink|Split)|pass NULL|is NULL",
+        r"|must be initialized via|not initialized via|(?<!')(?<! failed : )invalid argument"
+        r"|Invalid config|previous operation returned|revoked|ncclComm(?:Grow|Shrink|Split)"
+        r"|pass NULL|is NULL",
         "NCCL refuses a call: its arguments, its order, or a function that is not available here",
         "see the call in the traceback: give each rank a GPU, buffers and a communicator of its "
         "own, make the same calls on all ranks, and none on a communicator that was aborted; "
@@ -82,8 +83,9 @@ NCCL_KINDS = (
     ),
     cause(
         "gpu-fault",
-        r"[Cc]u(?:da|Mem|Ctx)\w{0,30}(?: failure| failed|\()|CUDA (?:host )?\w?alloc|CUDA (?:device"
-        r"|error)|\b(?:cudawrap|p2p|strongstream|gdrwrap|alloc)\.(?:cc|h):|\bgdr_|deviceStream",
+        r"(?:[Cc]u(?:da|Mem|Ctx)|hip[A-Z])\w{0,30}(?: failure| failed|\()"
+        r"|CUDA (?:host )?\w?alloc|CUDA (?:device|error)"
+        r"|\b(?:cudawrap|p2p|strongstream|gdrwrap|alloc)\.(?:cc|h):|\bgdr_|deviceStream",
         "a call of CUDA, or of GDRCopy, failed inside NCCL",
         "see the earlier errors of this rank; leave free memory on the GPU, and let no other "
         "process use it; set NCCL_P2P_DISABLE=1 in run.env where the GPUs of a node cannot reach "

@@ -38,6 +38,7 @@ PACKAGE_CAUSES = (
         r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"
         r"|ImportError: No module named ([\w.]{1,80})"
         r"|ImportError: ([\w.-]{1,60})(?: \w{1,20}){0,2} (?:is|are) not installed"
+        r"|ImportError: No ([\w.-]{1,60})(?: |$)"
         r"|ImportError: [^\n]{0,80}[Pp]lease (?:pip )?install (?:the )?[`'\"]?([\w.-]{1,60})\b"
         r"|ImportError: (?![^\n]{0,200}[<>=]=)[^\n]{0,200}\n{0,2}[^\n]{0,160}`?pip3? install "
         r"(?:-U |--upgrade )?[\"']?([\w.-]{1,60})"
@@ -85,7 +86,8 @@ PACKAGE_CAUSES = (
     cause(
         "gpu-container",
         rf"(?<![\w.+-])(lib(?:cuda|nvidia-[\w-]{{1,30}}|nvcuvid"
-        rf"|nvoptix)\.so[\w.]{{0,20}}){_NOT_OPENED}",
+        rf"|nvoptix)\.so[\w.]{{0,20}}){_NOT_OPENED}"
+        r"|Error: [^\n]{0,200}[Ff]ailed to load (libcuda\.so(?:\.\d{1,3})?)",
         "a library of the GPU's driver is not in the container: {names}",
         "it comes with the driver of the machine, and not from a package: request a GPU "
         "(workers.accelerator), or start the container with one (docker --gpus all); for video and "

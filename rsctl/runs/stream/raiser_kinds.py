@@ -20,7 +20,7 @@ OF_PYTHON = (
 """Messages of Python itself about a mistake in code, which refuse no setting."""
 
 _OWN_CHECK = (
-    rf"^(?!(?:Key|Index|Attribute|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)Error|Keyboard|System"
+    rf"^(?!(?:Key|Index|Attribute|Name|UnboundLocal|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)Error|Keyboard|System"
     rf"|StopIteration|its text is missing|AssertionError: (?:assert |[(\[{{\d])"
     rf"|\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
 )
@@ -31,14 +31,14 @@ def cause(
     code: str, paths: str, summary: str, remedy: str, texts: Optional[str] = _OWN_CHECK
 ) -> KnownError:
     """A row of the table: the paths of the files that raise, the meaning, and the remedy."""
-    source = re.compile(rf".*/(?:{paths})")
+    source = re.compile(rf"(?!.*/examples/).*/(?:{paths})")
     return KnownError(code, remedy, pattern=texts, source=source, summary=summary)
 
 
 COMPILER_KIND = cause(
     "compile",
-    r"torch/(?:_dynamo|_inductor|_functorch|_higher_order_ops|fx/experimental)/"
-    r"|triton/(?:compiler|runtime|language|backends)/",
+    r"torch/(?:_dynamo|_inductor|_functorch|_higher_order_ops|_subclasses|fx/experimental)/"
+    r"|torchinductor_|triton/(?:compiler|runtime|language|backends)/",
     "torch.compile or Triton failed on a part of the model, in its own code",
     "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest works; "
     "exclude the function at the end of the traceback (torch.compiler.disable), or use another "
@@ -50,10 +50,11 @@ COMPILER_KIND = cause(
 RAISER_KINDS = (
     cause(
         "checkpoint-mismatch",
-        r"torch/distributed/fsdp/_optim_utils|torch/distributed/checkpoint/state_dict\.py",
-        "the optimizer state of a checkpoint does not fit the model or the optimizer",
-        "resume from a whole checkpoint, with the optimizer and the kind of state dict (full or "
-        "sharded) that wrote it; otherwise load the weights alone",
+        r"torch/distributed/(?:fsdp/_(?:optim|state_dict)_utils|checkpoint/state_dict\.py)",
+        "the state dict of the model or the optimizer does not fit a checkpoint or the sharding",
+        "use the kind of state dict that fits both (sharded only for sharded parameters, full on "
+        "one rank or with NO_SHARD); resume from a whole checkpoint, with the optimizer and the "
+        "kind that wrote it; otherwise load the weights alone",
         texts=None,
     ),
     cause(
@@ -161,7 +162,7 @@ RAISER_KINDS = (
         "gradient",
         r"torch/(?:autograd/(?!graph)|utils/checkpoint|func/)",
         "autograd refuses a call, or cannot compute the gradients",
-        "correct the call in the script's line of the traceback: tensors that require gradients, "
+        "correct the call in the script's line in the traceback: tensors that require gradients, "
         "one backward for each forward, the same operations when a checkpointed part runs again",
     ),
     cause(
@@ -230,6 +231,15 @@ RAISER_KINDS = (
         "correct what the message names: a model or its weights that this version does not have, "
         "the number of classes, sizes and channels of images, the type that a transform takes; "
         "mixup needs batches of an even size (drop_last=True)",
+    ),
+    cause(
+        "data-file",
+        r"(?:webdataset|wids|nvidia/dali|ray/data|streaming/base|litdata|torchdata|petastorm"
+        r"|tensorflow_datasets)/",
+        "a library that reads the data refuses a file, a sample or its arguments",
+        "look at the file, shard, sample or operator that the message names: its path, its fields "
+        "and names, one that is empty, double or damaged, and fewer shards than ranks x workers; "
+        "write a wrong shard again with the library's own writer",
     ),
     cause(
         "setting",

@@ -146,9 +146,10 @@ SCRIPT_CAUSES = (
     cause(
         "registry",
         r"KeyError: [\"']([^\n]{1,160}? is not in the [\w:\s]{1,40}registry)"
-        r"|KeyError: [\"']([^\n]{1,120} is already registered[^\n\"']{0,40})"
+        r"|(?i:registry)\w{0,20}\[[^\n]{1,160}\n(?:[ ~^]{1,200}\n)?KeyError: ('\w{1,80}')"
+        r"|\b(?:Key|Value|Assertion|Runtime)Error: [\"']?([^\n]{1,120}\balready "
+        r"registered[^\n\"']{0,40})"
         r"|(No object named '\w{1,80}' found in '[^'\n]{1,40}' registry)"
-        r"|(An object named '\w{1,80}' was already registered[^\n]{0,60})"
         r"|(?:Key|Value|Assertion|Runtime)Error: [\"']?((?:\w{1,30} )?'[^'\n]{1,80}' is not "
         r"registered)|RuntimeError: (Unknown model \([^\n)]{1,80}\))",
         "a registry of the framework does not know a name, or knows it already: {names}",

@@ -332,7 +332,7 @@ TENSOR_CAUSES = (
         r"|(Expected positive integer total_steps, but got -?\d{1,12})"
         r"|(Expected (?:input|target)_lengths to have value at most [^\n]{1,40}?)(?: \(|$)",
         "a size, length or count is negative or larger than its data: {names}",
-        "print it in the script's line of the traceback, with where it comes from: a sample that "
+        "print it in the script's line in the traceback, with where it comes from: a sample that "
         "is empty or too short, a crop, k or split of the configuration that is larger than the "
         "data, or a length that is NaN or has overflowed",
     ),
@@ -429,8 +429,8 @@ TENSOR_CAUSES = (
     ),
     cause(
         "tensor-shape",
-        r"TorchRuntimeError: (?:Failed running|Dynamo failed to run FX node)[^\n]{0,4000}\n"
-        r"([^\n]{1,200})",
+        r"TorchRuntimeError: (?:Failed running|Dynamo failed to run FX node)[^\n]{0,4000}"
+        r"(?:\n|: got )([^\n]{1,200})",
         "torch.compile traced an operation that does not take its tensors: {names}",
         "compare their shapes, types and devices at the script's line below `from user code`; "
         "TORCHDYNAMO_DISABLE=1 in run.env shows the same error without the compiler",

@@ -45,6 +45,8 @@ def test_the_first_warning_of_nccl_says_why_it_failed() -> None:
         ("bootstrap.cc:9 NCCL WARN Message truncated : received 8 instead of 4", "nccl-network"),
         ("proxy.cc:9 NCCL WARN [Proxy Service] Poll failed: x", "nccl-network"),
         ("init:9 NCCL WARN NET/OFI Provider does not support 4 bytes of data", "ofi"),
+        # https://github.com/ROCm/rccl-tests/issues/120
+        ("src/p2p.cc:9 NCCL WARN hipIpcGetMemHandle failed : invalid argument", "gpu-fault"),
         ("init.cc:9 NCCL WARN P2p schedule creation has bugs.", "nccl"),
     ],
 )

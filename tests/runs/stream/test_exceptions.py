@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from rsctl.findings import Finding
 from rsctl.runs.stream.diagnosis import known_causes
 from rsctl.runs.stream.exceptions import (
     Raised,
@@ -278,7 +279,8 @@ def test_the_exception_is_the_cause_where_none_is_known() -> None:
     (cause,) = known_causes(failure_lines(lines), 1, None)
     assert (cause.code, cause.message) == (
         "exception",
-        "the program raised an exception: LookupError: loss, at /app/train.py:9",
+        "code of torch failed: LookupError: loss, at /app/train.py:9; raised at "
+        "torch/nn/modules/module.py:1 in _call_impl",
     )
     assert cause.remedy
 
@@ -476,7 +478,9 @@ BY_SRUN = """\
 )
 def test_an_exception_with_marks_or_more_lines_is_read_as_a_whole(text: str, raised: str) -> None:
     found = find_exception(text.splitlines())
-    assert found == Raised(raised, "/app/train.py:8 in work", raiser="/app/train.py")
+    assert found is not None
+    assert (found.text, found.position) == (raised, "/app/train.py:8 in work")
+    assert found.raiser == "/app/train.py"
 
 
 def test_a_traceback_without_an_end_shows_its_place() -> None:
@@ -522,7 +526,9 @@ def test_a_path_that_rich_wrapped_in_its_box_is_one_frame() -> None:
     ]
     path = "/leonardo/python-envs/llm-foundry-0.8.0-venv/lib/site-packages/torch/optim.py"
     raised = find_exception(lines)
-    assert raised == Raised("KeyError: 'state'", f"{path}:461 in _flatten", raiser=path)
+    assert raised is not None
+    assert (raised.text, raised.position) == ("KeyError: 'state'", f"{path}:461 in _flatten")
+    assert raised.raiser == path
 
 
 def test_what_rich_wrapped_below_its_box_is_one_line() -> None:
@@ -627,3 +633,238 @@ def test_keras_text_without_an_exception_below_it_stays() -> None:
     raised = find_exception(lines)
     assert raised is not None
     assert raised.text == "ValueError: in user code:"
+
+
+def _below(package_file: str, call: str, raised: str) -> Finding:
+    """The cause of an exception that a package raises below a call of the script."""
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        f"    {call}",
+        f'  File "/opt/lib/python3.11/site-packages/{package_file}", line 72, in check',
+        "    raise ValueError(",
+        *raised.split("\n"),
+    ]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    return cause
+
+
+def test_a_package_that_refuses_a_call_is_named_with_the_call_and_both_places() -> None:
+    # https://github.com/PaddlePaddle/Paddle/issues/52394
+    raised = "ValueError: loss can be list only in PS mode"
+    cause = _below("paddle/distributed/fleet/fleet.py", "optimizer.minimize([cost])", raised)
+    assert cause.message == (
+        f"paddle refuses a call, a setting or its input: {raised}, at /app/train.py:8 in main; "
+        "raised at paddle/distributed/fleet/fleet.py:72 in check"
+    )
+    assert (cause.remedy or "").startswith(
+        "compare `optimizer.minimize([cost])` at /app/train.py:8 in main, "
+    )
+
+
+def test_an_open_call_and_a_long_one_are_told_in_few_words() -> None:
+    raised = "ValueError: the mode is odd"
+    assert "`model.fit(...` at /app" in (_below("a/b.py", "model.fit(", raised).remedy or "")
+    long = _below("a/b.py", f"fit({'x, ' * 40})", raised)
+    assert (long.remedy or "").startswith("compare the line at /app/train.py:8 in main, ")
+
+
+def test_a_mistake_inside_a_package_is_not_the_scripts() -> None:
+    # https://github.com/Lightning-AI/pytorch-lightning/issues/2306
+    raised = "UnboundLocalError: local variable 'task' referenced before assignment"
+    cause = _below("pytorch_lightning/trainer/trainer.py", "trainer.fit(model)", raised)
+    assert cause.code == "exception"
+    assert cause.message.startswith(f"code of pytorch_lightning failed: {raised}, at ")
+    assert "another version of pytorch_lightning" in (cause.remedy or "")
+    # https://github.com/kohya-ss/sd-scripts/issues/485
+    raised = "NameError: name 'str2optimizer8bit_blockwise' is not defined"
+    assert _below("bitsandbytes/functional.py", "optimizer.step()", raised).code == "extension"
+
+
+def test_a_check_of_the_script_itself_is_told_with_its_place() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in parse',
+        "    raise ValueError('the rate is negative')",
+        "ValueError: the rate is negative",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == "setting"
+    assert (cause.remedy or "").startswith("see the condition before /app/train.py:9 in parse, ")
+
+
+def test_the_remedy_of_a_known_cause_names_the_line_of_the_script() -> None:
+    raised = "RuntimeError: shape '[4, 5]' is invalid for input of size 24"
+    remedy = _below("torch/_tensor.py", "x.view(4, 5)", raised).remedy or ""
+    assert remedy.startswith("print the shapes before /app/train.py:8 in main, ")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "advice"),
+    [
+        # https://github.com/facebookresearch/detectron2/issues/2430
+        ("AssertionError: Dataset 'densepose_coco_2014_train' is already registered!", "registry",
+         "two copies"),
+        # https://github.com/ray-project/ray/pull/57863
+        ("RuntimeError: TrainFnUtils has not been initialized.", "setting", "initialization"),
+        # https://github.com/tensorflow/tensorflow/issues/35743
+        ("ValueError: `handle` is not available outside the replica context or a "
+         "`tf.distribute.Strategy.update()` call.", "setting", "initialization"),
+        # https://github.com/bmaltais/kohya_ss/issues/1867
+        ("ImportError: No bitsandbytes / bitsandbytes", "module", "image.python"),
+        # https://github.com/axolotl-ai-cloud/axolotl/issues/1700
+        ("TypeError: LlamaForCausalLM.forward() got an unexpected keyword argument 'length'",
+         "package-versions", "columns"),
+        # https://github.com/AI-Hypercomputer/maxtext/issues/20
+        ("jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: TPU platform already "
+         "registered for platform hardware version", "xla", "one process"),
+    ],
+)  # fmt: skip
+def test_the_shape_of_a_message_decides_on_the_remedy(raised: str, code: str, advice: str) -> None:
+    cause = _below("odd/core.py", "run(x)", raised)
+    assert (cause.code, advice in (cause.remedy or "")) == (code, True), cause
+
+
+@pytest.mark.parametrize(
+    ("file", "raised"),
+    [
+        # https://github.com/NVIDIA/DALI/issues/4429
+        ("nvidia/dali/pipeline.py", "RuntimeError: Critical error when building pipeline: LMDB "
+         "Error: Invalid argument, with file: /data/db/lmdb"),
+        # https://github.com/webdataset/webdataset/issues/418
+        ("webdataset/shardlists.py", "AssertionError: k,v = url, /mypath/dataset.tar"),
+        # https://github.com/ray-project/ray/pull/48643
+        ("ray/data/_internal/datasource/webdataset_datasource.py", "ValueError: fx001.jpg: "
+         "duplicate file name in tar file jpg dict_keys(['__key__', 'jpg', 'json'])"),
+    ],
+)  # fmt: skip
+def test_a_library_that_reads_data_failed_on_the_data(file: str, raised: str) -> None:
+    cause = _below(file, "for batch in loader:", raised)
+    assert cause.code == "data-file"
+    assert "shard" in (cause.remedy or "")
+
+
+def test_fatal_native_text_that_is_no_condition_concerns_versions() -> None:
+    # https://github.com/kingoflolz/mesh-transformer-jax/issues/202
+    line = (
+        "2022-02-23 07:56:56.271731: F external/org_tensorflow/tensorflow/core/tpu/"
+        "tpu_library_init_fns.inc:104] TpuEmbeddingEngine_WriteParameters not available in this "
+        "library."
+    )
+    [cause] = known_causes([line], 134, "SIGABRT")
+    assert (cause.remedy or "").startswith("look for the package that it comes from")
+    [cause] = known_causes(["F0601 10:00:00.000000 1 a.cc:7] Check failed: n == m"], 134, "SIGABRT")
+    assert (cause.remedy or "").startswith("compare the condition")
+
+
+def test_a_failure_of_a_replica_of_data_parallel_is_its_own_exception() -> None:
+    # https://github.com/mlcommons/algorithmic-efficiency/issues/582
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in main',
+        "    out = model(x)",
+        '  File "/opt/lib/python3.11/site-packages/torch/_utils.py", line 699, in reraise',
+        "    raise exception",
+        "AssertionError: Caught AssertionError in replica 0 on device 0.",
+        "Original Traceback (most recent call last):",
+        '  File "/opt/lib/python3.11/site-packages/torch/nn/parallel/parallel_apply.py", line 83, '
+        "in _worker",
+        "    output = module(*input, **kwargs)",
+        '  File "/app/model.py", line 43, in forward',
+        "    assert x.ndim == 4",
+        "AssertionError",
+    ]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.message.endswith(
+        ": AssertionError: assert x.ndim == 4, at /app/model.py:43 in forward"
+    )
+
+
+def test_code_that_the_compiler_wrote_fails_as_the_compilers() -> None:
+    # https://github.com/pytorch/pytorch/issues/138715
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in main',
+        "    trainer.fit(model)",
+        '  File "/tmp/torchinductor_me/fa/cfaqkfhrkudj.py", line 559, in call',
+        "    assert_size_stride(primals_2, (1024, 1024), (1024, 1))",
+        "AssertionError: expected size 4096==1024, stride 1024==1024 at dim=0",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == "compile"
+    assert cause.message.endswith(", at /app/train.py:9 in main")
+    # https://github.com/pytorch/torchtitan/issues/2401
+    raised = "RuntimeError: Attempting to use FunctionalTensor on its own."
+    assert _below("torch/_subclasses/functional_tensor.py", "train()", raised).code == "compile"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "named"),
+    [
+        # https://github.com/PaddlePaddle/Paddle/issues/52394
+        ("ValueError: paddle.distributed initialize error, environment variable "
+         "PADDLE_CURRENT_ENDPOINT is needed, but not set.", "variable-unset",
+         "PADDLE_CURRENT_ENDPOINT"),
+        # https://github.com/OSUSecLab/SymLM/issues/18
+        ('    registry.set_defaults(state["args"], tasks.TASK_REGISTRY[state["args"].task])\n'
+         "KeyError: 'trex'", "registry", "'trex'"),
+        # https://github.com/NVIDIA/DALI/issues/3387
+        ("RuntimeError: Failed to load libcuda.so. Check your library paths and if the driver is "
+         "installed correctly.", "gpu-container", "libcuda.so"),
+    ],
+)  # fmt: skip
+def test_a_message_that_names_what_is_missing(text: str, code: str, named: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 9, in f',
+        *text.split("\n"),
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert (cause.code, cause.message.rpartition(": ")[2]) == (code, named)
+
+
+def test_a_sharded_operation_that_refuses_its_input_is_no_order_of_modules() -> None:
+    # https://github.com/pytorch/torchtitan/issues/2401
+    raised = (
+        "torch._dynamo.exc.TorchRuntimeError: Dynamo failed to run FX node with fake tensors: "
+        'call_function matmul(*(x, y), **{}): got RuntimeError("only bfloat16 inputs are '
+        'supported, got torch.float32\\n\\nSharding propagation failed for torch.ops")'
+    )
+    assert _below("torch/_dynamo/utils.py", "train()", raised).code == "tensor-shape"
+
+
+def test_a_message_goes_past_a_comma() -> None:
+    # https://github.com/NVIDIA/DALI/issues/6149
+    raised = (
+        "RuntimeError: Error in CPU operator 'fn.decoders.image',\nwhich was used in a pipeline"
+    )
+    message = _below("nvidia/dali/pipeline.py", "run()", raised).message
+    assert "'fn.decoders.image', which was used in a pipeline, at /app/train.py:8" in message
+
+
+def test_a_missing_key_is_told_with_the_line_that_reads_it() -> None:
+    # https://github.com/open-mmlab/mmdetection3d/issues/1642
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/mmdet3d/datasets/pipelines/loading.py", line 202, in __call__',
+        "    ts = results['timestamp']",
+        "KeyError: 'timestamp'",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert (cause.remedy or "").startswith(
+        "look at the keys in `ts = results['timestamp']` at /app/"
+    )
+
+
+def test_an_example_of_a_package_is_a_script() -> None:
+    # https://github.com/TheLastBen/fast-stable-diffusion/issues/1959
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/content/diffusers/examples/dreambooth/train.py", line 321, in __init__',
+        '    raise ValueError("{}")',
+        "ValueError: {}",
+    ]
+    texts = ("Instance images root doesn't exists.", "Odd instance images.")
+    found = [known_causes([line.format(text) for line in lines], 1, None) for text in texts]
+    assert [cause.code for [cause] in found] == ["file-missing", "setting"]
+    assert (found[1][0].remedy or "").startswith("see the condition before /content/diffusers/")
