@@ -26,7 +26,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.error_events import finding_events, interrupted, show_as_events_too
 from rsctl.cli.errors import keep_verdict
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
-from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, without_reader
+from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, abandon_unread, without_reader
 from rsctl.cli.show import print_events, print_message
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.cli.views.bench import BenchView, make_bench_view, print_result
@@ -168,6 +168,7 @@ def drive(
             stop=lambda: _stop_asked_for(interrupts, chosen),
         )
     except KeyboardInterrupt:
+        abandon_unread(1, 2)
         _stop_waiting(bench, chosen, interrupts)
     except OSError as lost:
         if lost.errno not in OUTPUT_LOST:
