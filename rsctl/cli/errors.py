@@ -40,6 +40,8 @@ def findings_of_error(problem: Exception, may_repeat: bool = True) -> tuple[Find
 
     `may_repeat` is whether the command can run again, as remedies then say.
     """
+    while hasattr(problem, "exceptions"):  # a group of the tasks of `rsctl mcp`
+        problem = problem.exceptions[0]
     if isinstance(problem, RsctlError):
         return problem.findings
     if isinstance(problem, OSError) and problem.filename == STANDARD_OUTPUT:
