@@ -57,9 +57,9 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         remedy = f"print one unit: {EXAMPLE}; or write the name of its bar before the number"
         yield warning("metric-value", message, remedy, f"metrics.{pattern.name}.regex")
     if pattern.against is not None:
-        shown, key = pattern.against
-        why = f": {shown[:_LONGEST]} is ignored, because its unit contradicts {key}"
-        yield _value(pattern, why, f"print one unit: {EXAMPLE}; or correct the metric's {key}")
+        goal = f"goal: {pattern.goal}"
+        why = f": {pattern.against[:_LONGEST]} is ignored, because its unit contradicts {goal}"
+        yield _value(pattern, why, f"print one unit: {EXAMPLE}; or correct the metric's {goal}")
     if pattern.names is not None:
         one, other = (text[:_LONGEST] for text in pattern.names)
         why = f": its regex reads the values of {one} and of {other}"

@@ -44,12 +44,15 @@ _FRACTION = re.compile(r"\.[0-9]+(?![\w.])")
 _RATE = re.compile(r"(?<!\\)((?: \??|\\s[*+?]?)?)([A-Za-z]+|(?<=\)))/(s|sec)(?![A-Za-z])")
 _PREFIX = "[kKMGTP]"
 _PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
+_PER = "s(?:ec)?"
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
 _EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
 _INVERSE = {"max": rf"{_SECONDS}/[A-Za-z]+", "min": f"{_PREFIX}?it/s(?:ec)?"}
 _SCALES = "[num\u00b5\u03bckKMGTP]?"
-_SCALED = re.compile(rf"({_SCALES})((?:i?[bB]|s|it|FLOPS?)(?:/[A-Za-z]+)?)")
-_ALIKE = {"k": "[kK]", "K": "[kK]", **dict.fromkeys("u\u00b5\u03bc", "[u\u00b5\u03bc]")}
+_SCALED = re.compile(rf"({_SCALES})(i?[bB]|s|sec|it|FLOPS?)")
+_POWERS = {"n": -3, "u": -2, "\u00b5": -2, "\u03bc": -2, "m": -1, "": 0, "k": 1, "K": 1}
+_POWERS |= {"M": 2, "G": 3, "T": 4, "P": 5}  # of a thousand, or of 1024 in KiB
+_OWN_UNIT = re.compile(r"\)(?: \??|\\s[*+?]?)?([A-Za-z\u00b5\u03bc]*/[A-Za-z]+)")
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -74,11 +77,11 @@ class Pattern:
     infinity in the place of the number that the regex does not match, and `negative` the first
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
     different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
-    such as loss and eval_loss. `unmatched_unit` is the first 1.25s/it or 1.02kit/s in the place of
-    a number in it/s, or 1s/step where it reads ms/step. `against` is the first number whose unit
-    contradicts the metric's goal, such as 1.25s/it of a maximum, or its unit, such as 1.02kit/s of
-    it/s, and which of them: it is not read. `fraction` is the first step that is not a whole
-    number.
+    such as loss and eval_loss. Values in 1.25s/it or 1.02kit/s are converted where the metric's
+    unit, or the one that the regex has behind the number, is it/s. `unmatched_unit` is the first
+    of these in another place. `against` is the first number whose unit contradicts the metric's
+    goal, such as 1.25s/it of a maximum: it is not read. `fraction` is the first step that is not a
+    whole number.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class Pattern:
         self.units: tuple[str, str] | None = None
         self.names: tuple[str, str] | None = None
         self.unmatched_unit: str | None = None
-        self.against: tuple[str, str] | None = None
+        self.against: str | None = None
         self.fraction: str | None = None
         self.limit = CpuLimit()
         self.rest_limit = CpuLimit()
@@ -102,10 +105,13 @@ class Pattern:
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
         self._other = _with_other_unit(regex)
-        units = {f"goal: {goal}": _INVERSE.get(goal or ""), f"unit: {unit}": _other_scales(unit)}
-        self._against = [
-            (key, re.compile(rf" ?(?:{other})(?!\w)")) for key, other in units.items() if other
-        ]
+        self.goal = goal
+        inverse = _INVERSE.get(goal or "")
+        self._against = re.compile(rf" ?(?:{inverse})(?!\w)") if inverse else None
+        own = _OWN_UNIT.search(regex)
+        # The regex may read the unit it/s and the metric be in kit/s, or in samples/s by mistake.
+        units = (unit, own and own[1])
+        self._units = [_Unit(each) for each in units if each and _is_convertible(each)]
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
         self._before = ""
@@ -114,7 +120,7 @@ class Pattern:
     def is_in(self, texts: Sequence[str]) -> bool:
         """Whether any of these texts has a match in its first window, or a missed number."""
         return any(
-            self._compiled.search(text) or self._misses(text) or self._other_unit_in(text)
+            self._compiled.search(text) or self._misses(text) or any(self._in_other_units(text))
             for text in texts
         )
 
@@ -131,8 +137,8 @@ class Pattern:
                 self.negative = self.negative or found
             else:
                 self.missed = self.missed or found
-        elif not matches and (found := self._other_unit_in(plain[:WINDOW])):
-            self.unmatched_unit = self.unmatched_unit or found
+        elif not matches:
+            yield from self._converted(plain[:WINDOW])
 
     def read_rest(self, text: str) -> Iterator[MatchedNumber]:
         """The numbers in the other windows."""
@@ -157,32 +163,39 @@ class Pattern:
             value = _in_text(match[self._group])
             if value is None:
                 self.no_number = self.no_number or match[self._group]
-            elif not self._is_against(text, match[self._group], match.end(self._group)):
+            else:
                 self._learn(text, match)
-                value = self._whole(text, match, value)
-                yield MatchedNumber(value, self._step(text, match))
+                whole = self._whole(text, match, value)
+                if whole is not None:
+                    yield MatchedNumber(whole, self._step(text, match))
 
-    def _is_against(self, text: str, read: str, end: int) -> bool:
-        """Whether a number has a unit that contradicts the metric's goal or its unit."""
-        for key, unit in self._against:
-            if found := unit.match(text, end):
-                self.against = self.against or (read + found[0], key)
-                return True
-        return False
-
-    def _whole(self, text: str, match: re.Match[str], value: float) -> float:
-        """The value with its exponent, if the regex ends before that."""
+    def _whole(self, text: str, match: re.Match[str], value: float) -> float | None:
+        """The value with its exponent, if the regex ends before that, and in the metric's unit;
+        None if its unit contradicts the metric's goal.
+        """
         (start, end), read = match.span(self._group), match[self._group].strip()
-        if not _DECIMAL.fullmatch(read):
-            return value
-        if exponent := _EXPONENT.match(text, end):
-            value, end = float(read + exponent[0]), exponent.end()
-        elif end == match.end() and (more := _MORE.match(text, end)):
-            self.cut = self.cut or (read, read + more[0])
-        self._look_before(text, match.start(), start, read)
-        self._compare_unit(text, text[start:end].strip(), end)
-        self._compare_name(text, start)
+        is_decimal = _DECIMAL.fullmatch(read)
+        if is_decimal:
+            if exponent := _EXPONENT.match(text, end):
+                value, end = float(read + exponent[0]), exponent.end()
+            elif end == match.end() and (more := _MORE.match(text, end)):
+                self.cut = self.cut or (read, read + more[0])
+            self._look_before(text, match.start(), start, read)
+            self._compare_name(text, start)
+        converted = self._convert(value, text, end)
+        if converted is not None:
+            return converted
+        if self._against and (unit := self._against.match(text, end)):
+            self.against = self.against or read + unit[0]
+            return None
+        if is_decimal:
+            self._compare_unit(text, text[start:end].strip(), end)
         return value
+
+    def _convert(self, value: float, text: str, end: int) -> float | None:
+        """A value that ends there, in the first unit of the quantity that stands behind it."""
+        values = (unit.convert(value, text, end) for unit in self._units)
+        return next((each for each in values if each is not None), None)
 
     def _step(self, text: str, match: re.Match[str]) -> float | None:
         """The step with its exponent; None if the line has none."""
@@ -262,15 +275,59 @@ class Pattern:
         found = self._strange.search(text)
         return found[1] if found else None
 
-    def _other_unit_in(self, text: str) -> str | None:
-        """A number with another unit: tqdm prints the inverse of slow steps and thousands of fast
-        ones, Keras us, ms or s.
+    def _in_other_units(self, text: str) -> Iterator[re.Match[str]]:
+        """Numbers with another unit than that of the regex: tqdm prints the inverse of slow steps
+        and thousands of fast ones, Keras us, ms or s.
         """
-        if self._other is None or "/" not in text:
+        if self._other is not None and "/" in text:
+            yield from self._other.finditer(text)
+
+    def _converted(self, text: str) -> Iterator[MatchedNumber]:
+        for match in self._in_other_units(text):
+            read, end = match[self._group], match.end(self._group)
+            value = _in_text(read)
+            converted = None if value is None else self._convert(value, text, end)
+            if converted is not None:
+                yield MatchedNumber(converted, self._step(text, match))
+            elif self.unmatched_unit is None:
+                unit = _UNIT.match(text, end)
+                self.unmatched_unit = f"{read}{unit[0] if unit else ''}"
+
+
+class _Unit:
+    """A unit such as it/s, ms or GB/s, and the others of its quantity."""
+
+    def __init__(self, unit: str) -> None:
+        over, _, per = unit.partition("/")
+        scaled = _SCALED.fullmatch(over)
+        prefix, base = scaled.groups() if scaled else ("", over)
+        self._power = _POWERS[prefix]
+        self._thousand = 1024 if base in ("iB", "ib") else 1000
+        base, per = (_PER if word in ("s", "sec") else re.escape(word) for word in (base, per))
+        same = rf"(?P<same>{_SCALES}) ?{base}" + (f"/{per}" if per else "(?:/[A-Za-z]+)?")
+        inverse = rf"|(?P<of>{_SCALES}){per}/(?P<each>{_SCALES}){base}" if base and per else ""
+        self._pattern = re.compile(rf" ?(?:{same}{inverse})(?![\w/])")
+
+    def convert(self, value: float, text: str, end: int) -> float | None:
+        """A value that ends there, in this unit; None if another quantity or no unit follows."""
+        found = self._pattern.match(text, end)
+        if found is None:
             return None
-        found = self._other.search(text)
-        unit = _UNIT.match(text, found.end(self._group)) if found else None
-        return f"{found[self._group]}{unit[0] if unit else ''}" if found else None
+        prefixes = found.groupdict()
+        if prefixes["same"] is not None:
+            power = _POWERS[prefixes["same"]] - self._power
+        elif value:
+            value = 1 / value
+            power = _POWERS[prefixes["each"]] - _POWERS[prefixes["of"]] - self._power
+        else:
+            return None
+        scale = float(self._thousand ** abs(power))
+        return value * scale if power >= 0 else value / scale
+
+
+def _is_convertible(unit: str) -> bool:
+    """Whether a unit has scales, as in ms or k samples/s; % has none."""
+    return "/" in unit or _SCALED.fullmatch(unit) is not None
 
 
 def number(raw: object) -> float | None:
@@ -297,25 +354,17 @@ def _with_other_unit(regex: str) -> re.Pattern[str] | None:
         if _RATE.search(regex):
             return re.compile(_RATE.sub(_other_rates, regex))
         if _EACH.search(regex):
-            return re.compile(_EACH.sub(rf"{_SECONDS}/\1", regex))
+            return re.compile(_EACH.sub(rf"(?:{_SECONDS}/\1|{_PREFIX}?\1/{_PER})", regex))
     except re.error:  # a range of characters
         pass
     return None
 
 
-def _other_scales(unit: str | None) -> str | None:
-    """A regex for a unit with other prefixes: ms for s, kit/s for it/s; None for other units."""
-    if not (scaled := _SCALED.fullmatch(unit or "")):
-        return None
-    prefix, base = scaled.groups()
-    return rf"(?!{_ALIKE.get(prefix, prefix)}{base}(?!\w)){_SCALES}{base}"
-
-
 def _other_rates(rate: re.Match[str]) -> str:
-    space, unit, per = rate.groups()
-    inverse = f"{space}{per}/{unit}|" if unit else ""
-    scaled = f"{_PREFIX}?{space}{_PREFIX}?{_PREFIXED.sub('', unit, count=1)}/{per}(?![A-Za-z])"
-    return f"(?:{inverse}{scaled})"
+    space, unit, _ = rate.groups()
+    bare = _PREFIXED.sub("", unit, count=1)
+    inverse = f"{space}{_SCALES}{_PER}/{_PREFIX}?{bare}|" if unit else ""
+    return f"(?:{inverse}{_PREFIX}?{space}{_PREFIX}?{bare}/{_PER})(?![A-Za-z])"
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:
