@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from rsctl.targets.local import docker, strike_program
 
 _EFFECT_SECONDS = 10.0
 _POLL_SECONDS = 0.02
+_LOOK_SECONDS = 0.2
+_T = TypeVar("_T")
 _NODE = "RSCTL_EMULATED_NODE"
 """The variable that all processes of an emulated node share."""
 _PYTHON = 'exec "$(command -v python3 || command -v python)" - "$@"'
@@ -90,7 +92,7 @@ class _ProcessNode:
         return [pid for pid, variables in known.items() if variables.get(name) == value]
 
     def kill_ranks(self) -> Strike:
-        return self._kill(strike_program.scripts(self._pids()), "rank", "rank")
+        return self._kill(self._ranks(), "rank", "rank")
 
     def kill(self) -> Strike:
         return self._kill(self._pids(), "all processes", "process")
@@ -131,9 +133,11 @@ class _ProcessNode:
 
         return Strike(f"SIGTERM to {self.replica}", finish=finish)
 
+    def _ranks(self) -> list[int]:
+        return _found(lambda: strike_program.scripts(self._pids()))
+
     def fill_disk(self) -> Strike:
-        pids = self._pids()
-        ranks = strike_program.below(strike_program.scripts(pids), pids)
+        ranks = strike_program.below(self._ranks(), self._pids())
         struck = strike_program.limit_files(ranks, 0)
         if not struck:
             raise NotStruck(f"{self.replica} had no running rank")
@@ -199,11 +203,14 @@ class _ContainerNode:
         return Strike(f"docker network disconnect of {self.replica}")
 
     def _ask(self, action: str) -> list[object]:
-        done, answer = _ask_container(self._run, self._container, action)
-        if answer is None:
-            problem = done.stderr.strip()[-200:] or "docker exec did not answer"
-            raise NotStruck(f"{self.replica}: {problem}")
-        return answer
+        def ask() -> list[object]:
+            done, answer = _ask_container(self._run, self._container, action)
+            if answer is None:
+                problem = done.stderr.strip()[-200:] or "docker exec did not answer"
+                raise NotStruck(f"{self.replica}: {problem}")
+            return answer
+
+        return _found(ask)
 
     def _require(self, *command: str) -> None:
         done = docker.run(["docker", *command, self._container])
@@ -264,6 +271,14 @@ def _ask_container(
         return done, msgspec.json.decode(done.stdout.splitlines()[-1], type=list[object])
     except (IndexError, msgspec.DecodeError):
         return done, None
+
+
+def _found(look: Callable[[], list[_T]]) -> list[_T]:
+    """What a strike finds on a node: its rank may start later than the chief's, or start again."""
+    deadline = monotonic() + _EFFECT_SECONDS
+    while not (found := look()) and monotonic() < deadline:
+        sleep(_LOOK_SECONDS)
+    return found
 
 
 def _await(has_happened: Callable[[], bool], otherwise: str) -> None:

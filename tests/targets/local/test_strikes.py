@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rsctl_start
-from rsctl.targets.local import strike_program
+from rsctl.targets.local import strike_program, strikes
 from rsctl.targets.local.rank_processes import RankProcess, rank_processes
 from rsctl.targets.local.strikes import NotStruck, nodes_of
 from tests.kit.polling import wait_until
@@ -54,8 +54,27 @@ def test_the_program_of_a_reducer_is_killed_and_its_node_remains(
     assert launcher.poll() is None
 
 
-def test_a_node_without_ranks(started: list[subprocess.Popen[bytes]]) -> None:
+def test_a_rank_that_starts_later_than_the_chief(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = start(["/bin/sh", "-c", "read _; cat; :", "rsctl.node.launch"], started)
+    node = nodes_of(RUN, in_containers=False)["reducer-0"]
+
+    def begin(_: float) -> None:
+        assert launcher.stdin is not None
+        launcher.stdin.write(b"\n")
+        launcher.stdin.flush()
+        wait_until(lambda: strike_program.scripts([*strike_program.of_run(RUN)]), "its rank")
+
+    monkeypatch.setattr(strikes, "sleep", begin)
+    assert node.kill_ranks().text == "SIGKILL to rank of reducer-0"
+
+
+def test_a_node_without_ranks(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a strike has no effect, the job has not survived it."""
+    monkeypatch.setattr(strikes, "_EFFECT_SECONDS", 0.0)
     start(["/bin/sh", "-c", "read _", "rsctl.node.launch"], started)
     node = nodes_of(RUN, in_containers=False)["reducer-0"]
     for strike in (node.kill_ranks, node.fill_disk):
