@@ -65,16 +65,13 @@ def _unfinished(store: Store, name: str) -> RunRecord | None:
 
 def _require_sent(store: Store, name: str) -> None:
     """Raise RsctlError if a tracker has not received all data of a run."""
-    from rsctl.results.tracking.background import unsent
+    from rsctl.results.tracking.background import lacking
 
     try:
         record = store.get(name)
-        trackers = unsent(record) if record else []
-    except (StoreError, ValueError):  # a damaged record has nothing to send
+    except StoreError:
         return
-    if trackers:
-        names = " and ".join(f"{tracker.kind} {tracker.location}" for tracker, _ in trackers)
-        message = f"{names} has not received all data of {name}"
+    if record and (message := lacking(record)):
         remedy = f"send it: rsctl track {name}   or remove the run without sending: --force"
         raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 

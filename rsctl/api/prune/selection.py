@@ -61,7 +61,7 @@ class Selection:
     def _goes(self, run: RunRecord) -> bool:
         if not self._is_past(run):
             return False
-        reason = _why_busy(run.run)
+        reason = _why_kept(run)
         if reason is not None:
             self.kept.append(Kept(run.run, reason))
         return reason is None
@@ -86,7 +86,7 @@ class Selection:
             remedy = f"cancel it: rsctl bench cancel {bench.bench}"
             self.kept.append(Kept(bench.bench, f"it is incomplete; {remedy}"))
             return False
-        busy = next(((r.run, why) for r in runs if (why := _why_busy(r.run))), None)
+        busy = next(((r.run, why) for r in runs if (why := _why_kept(r))), None)
         if busy:
             self.kept.append(Kept(bench.bench, f"of its run {busy[0]}: {busy[1]}"))
         return busy is None
@@ -173,6 +173,16 @@ def has_ended(store: Store, run: str) -> bool:
     """Whether a run has ended and no process uses it, looked up again. Raises StoreError."""
     record = store.get(run)
     return record is None or (with_final_state(record).state.is_final and not _why_busy(run))
+
+
+def _why_kept(run: RunRecord) -> str | None:
+    """Why an old run cannot be removed; None if it can."""
+    from rsctl.results.tracking.background import lacking
+
+    if busy := _why_busy(run.run):
+        return busy
+    lacks = lacking(run)
+    return f"{lacks}; send it: rsctl track {run.run}" if lacks else None
 
 
 def _why_busy(run: str) -> str | None:

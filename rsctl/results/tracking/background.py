@@ -179,6 +179,15 @@ def unsent(run: RunRecord) -> list[tuple[PlannedTracker, Cursor]]:
     ]
 
 
+def lacking(run: RunRecord) -> str | None:
+    """Which trackers have not received all data of a run; None if all have."""
+    try:
+        names = [f"{tracker.kind} {tracker.location}" for tracker, _ in unsent(run)]
+    except ValueError:  # a damaged record has nothing to send
+        return None
+    return f"{' and '.join(names)} has not received all data of {run.run}" if names else None
+
+
 def missing_lines(run: RunRecord) -> list[str]:
     """The data of a run that its trackers have not received, and why."""
     lines = []

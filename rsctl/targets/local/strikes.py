@@ -274,7 +274,7 @@ def _ask_container(
 
 
 def _found(look: Callable[[], list[_T]]) -> list[_T]:
-    """What a strike finds on a node: its rank may start later than the chief's, or start again."""
+    """Look until something is found: a rank may start later than the chief's, or start again."""
     deadline = monotonic() + _EFFECT_SECONDS
     while not (found := look()) and monotonic() < deadline:
         sleep(_LOOK_SECONDS)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rsctl.api.prune import removal
@@ -19,6 +20,8 @@ from rsctl.api.prune.selection import Selection, has_ended
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import ExitCode, JobState, RsctlError
+from rsctl.job.tracking import PlannedTracker, TrackingPlan
+from rsctl.results.tracking.cursor import Cursor, CursorFile, make_tracking_folder
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.home import home, run_directory
 from rsctl.runs.locks import try_lock
@@ -48,9 +51,11 @@ Add = Callable[..., str]
 def add(store: Store) -> Add:
     """Adds a run with a folder, of which the state was entered so many days ago."""
 
-    def adder(name: str, state: str = "succeeded", days: float = 10, *files: str) -> str:
+    def adder(
+        name: str, state: str = "succeeded", days: float = 10, *files: str, **more: Any
+    ) -> str:
         how = {"target": "process", "url": f"process://{name}", "created": ago(days)}
-        store.add(RunRecord(run=name, name="j", state=JobState.QUEUED, **how))
+        store.add(RunRecord(run=name, name="j", state=JobState.QUEUED, **how, **more))
         store.record(name, StateEvent(time=ago(days), state=JobState(state)))
         description = RunDescription(run=name, target="process", request={}, replicas=["worker-0"])
         RunFolder(name).create(description)
@@ -134,6 +139,18 @@ def test_a_run_in_use_stays(store: Store, add: Add) -> None:
     assert names(Selection(store, limits())) == ["job-1"]
     assert has_ended(store, "job-1")
     assert has_ended(store, "none-1")
+
+
+def test_data_that_a_tracker_lacks_stays(store: Store, add: Add) -> None:
+    """It is the only copy of what an unreachable tracker has not received."""
+    tracker = PlannedTracker(kind="wandb", location="e/p", events=[])
+    plan = msgspec.to_builtins(TrackingPlan(trackers=[tracker], parameters={}))
+    add("job-1", plan={"tracking": plan})
+    why = "wandb e/p has not received all data of job-1; send it: rsctl track job-1"
+    assert Selection(store, limits()).kept == [Kept("job-1", why)]
+    make_tracking_folder("job-1")
+    CursorFile("job-1", 0).write(Cursor(is_complete=True))
+    assert names(Selection(store, limits())) == ["job-1"]
 
 
 def test_a_bench_goes_with_all_of_its_runs_or_not_at_all(store: Store, add: Add) -> None:
