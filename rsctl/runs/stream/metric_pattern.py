@@ -46,7 +46,10 @@ _PREFIX = "[kKMGTP]"
 _PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
 _EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
-_INVERSE = {"max": rf"{_SECONDS}/[A-Za-z]+", "min": f"{_PREFIX}?it/s(?:ec)?"}
+_INVERSE = {  # but ns/day of a simulation is a rate
+    "max": rf"{_SECONDS}/(?!(?:s|sec|min|h|hour|day)\b)[A-Za-z]+",
+    "min": f"{_PREFIX}?it/s(?:ec)?",
+}
 _SCALES = "[num\u00b5\u03bckKMGTP]?"
 _SCALED = re.compile(rf"({_SCALES})((?:i?[bB]|s|it|FLOPS?)(?:/[A-Za-z]+)?)")
 _ALIKE = {"k": "[kK]", "K": "[kK]", **dict.fromkeys("u\u00b5\u03bc", "[u\u00b5\u03bc]")}
