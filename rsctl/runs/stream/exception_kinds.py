@@ -223,15 +223,17 @@ EXCEPTION_KINDS = (
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
         r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
-        r"|root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exists?)\b",
+        r"|(?:data|images?) root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exists?"
+        r")\b",
         "a file or folder that the code checks does not exist in the job",
         "compare the option that gives its path with the paths of inputs in the job; a path on "
         "your own machine does not exist there",
     ),
     cause(
         "setting",
-        r"^(?:Runtime|Value|Assertion|Type|NotImplemented)Error: [^\n]{0,160}(?:\bnot (?:been "
-        r"|yet )?initiali[sz]ed|\boutside (?:of )?(?:an?|the|its)\b|must be called "
+        r"^(?:Runtime|Value|Assertion|Type|NotImplemented)Error: (?![^\n]{0,160}\binstall\b)"
+        r"[^\n]{0,160}(?:\bnot (?:been |yet )?initiali[sz]ed(?! from)|\boutside (?:of )?(?:an?|the"
+        r"|its) [^\n]{0,40}\b(?:context|scope|call|function|session|strategy)\b|must be called "
         r"(?:before|after|inside|within)|\b(?:before|after) (?:calling|creating|using|you call))",
         "a call comes before the step that prepares it, or outside the place where it is allowed",
         "move the call in the script's line in the traceback into the function or context that the "

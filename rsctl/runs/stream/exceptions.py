@@ -174,7 +174,8 @@ class Raised(NamedTuple):
     `train.py:9 in main`, whether only code of packages or native code is known, whether its
     traceback has no end, the file that raised it, the advice in its message, whether a data
     loader of torch called the code, or a package failed while the script imported it, the place
-    in a package that raised it, and the source of the line at `position`.
+    in a package that raised it, the source of the line at `position` if that is the program's own
+    code, and whether that line is in a handler of an earlier exception.
     """
 
     text: str
@@ -187,6 +188,7 @@ class Raised(NamedTuple):
     is_importing: bool = False
     inside: str = ""
     call: str = ""
+    is_handler: bool = False
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -203,14 +205,16 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     is_group = ["sub-exception" in each.text for each in chain]
     if True in is_group and False in is_group[is_group.index(True) :]:
         chain = chain[: is_group.index(False, is_group.index(True)) + 1]
-    same = [each for each in chain if each.text == chain[-1].text and _is_own(each.position)]
+    same = [each for each in chain if each.text == chain[-1].text and is_own(each.position)]
     last, first = (same or chain[-1:])[0], chain[0]
     text = last.text
     if first.text != last.text and first.text.partition(":")[0] not in text:
         text = f"{text}; after {_short(first.text)}"
     placed = [each for each in (last, *reversed(chain)) if each.position] or [last]
-    place = next((each for each in placed if _is_own(each.position)), placed[0])
-    return last._replace(text=text, position=place.position, call=place.call)
+    place = next((each for each in placed if is_own(each.position)), placed[0])
+    is_handler = not place.text.startswith(first.text)
+    call = "" if is_handler else place.call
+    return last._replace(text=text, position=place.position, call=call, is_handler=is_handler)
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -396,7 +400,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             if in_worker := _IN_WORKER.match(message):
                 kind, message = in_worker[1], ""
                 inside = True  # its own traceback follows
-                found.append(Raised(kind, _position(frames), call=_own_frame(frames)[3]))
+                found.append(Raised(kind, _position(frames), call=_call(frames)))
                 continue
             message = _of_user_code(message, lines[number + 1 :])
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
@@ -414,7 +418,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                     is_of_data=any(_FETCHES in path for path, *_ in frames),
                     is_importing=_is_importing(frames),
                     inside=_inside(frames),
-                    call=_own_frame(frames)[3],
+                    call=_call(frames),
                 )
             )
             inside, frames = False, []
@@ -512,20 +516,26 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     return Raised(_NO_END, position, is_cut=True, raiser=frames[-1][1])
 
 
-def _is_own(place: Optional[str]) -> bool:
+def is_own(place: Optional[str]) -> bool:
     """Whether a path, or a position, is in the program's own code."""
-    return place is not None and _NOT_OWN.search(place) is None
+    return place is not None and _NOT_OWN.search(place.partition(":")[0]) is None
 
 
 def _own_frame(frames: Sequence[_Frame]) -> _Frame:
     """The last frame in the program's own code, otherwise the last one; empty if there is none."""
-    own = [frame for frame in frames if _is_own(frame[0])]
+    own = [frame for frame in frames if is_own(frame[0])]
     return (own or [*frames] or [("", "", "", "")])[-1]
 
 
 def _position(frames: Sequence[_Frame]) -> Optional[str]:
     """The place of the own frame; None without any frame."""
     return _place(*_own_frame(frames)[:3]) if frames else None
+
+
+def _call(frames: Sequence[_Frame]) -> str:
+    """The source of the own frame; empty if it is not in the program's own code."""
+    path, _, _, source = _own_frame(frames)
+    return source if is_own(path) else ""
 
 
 def _inside(frames: Sequence[_Frame]) -> str:

@@ -868,3 +868,79 @@ def test_an_example_of_a_package_is_a_script() -> None:
     found = [known_causes([line.format(text) for line in lines], 1, None) for text in texts]
     assert [cause.code for [cause] in found] == ["file-missing", "setting"]
     assert (found[1][0].remedy or "").startswith("see the condition before /content/diffusers/")
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("ValueError: label 7 is outside the range [0, 5)", "refuses a call"),
+        ("AssertionError: a box lies outside of the image", "refuses a call"),
+        ("ValueError: 3 weights were not initialized from the checkpoint", "refuses a call"),
+        ("RuntimeError: Please install flash-attn before using it", "refuses a call"),
+        ("ValueError: the root node is not found", "refuses a call"),
+        ("ImportError: No backend found", "name that does not exist"),
+        ("ValueError: the environment variable MODE must not be set", "refuses a call"),
+        ("ValueError: environment variable DATA is /x, which is not found", "refuses a call"),
+    ],
+)
+def test_a_message_of_another_meaning_keeps_its_kind(raised: str, said: str) -> None:
+    assert said in _below("odd/core.py", "run(x)", raised).message
+
+
+def test_only_a_check_of_the_script_itself_is_one() -> None:
+    """An exception that the script wraps, or raises for any reason, refuses no setting."""
+    raise_line = '    raise RuntimeError("training failed") from error'
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        "    fit()",
+        "ValueError: an odd mode",
+        "",
+        "The above exception was the direct cause of the following exception:",
+        "",
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 20, in main',
+        raise_line,
+    ]
+    for text in ("RuntimeError: training failed", "ValueError: another mode"):
+        [cause] = known_causes([*lines, text], 1, None)
+        assert "the script's own code refuses" not in cause.message
+        assert "see the condition" not in (cause.remedy or "")
+    [cause] = known_causes([*lines[7:], "RuntimeError: training failed"], 1, None)
+    assert cause.message.startswith("the program raised an exception: RuntimeError: training")
+    library = '  File "/usr/lib/python3.11/subprocess.py", line 571, in run'
+    [cause] = known_causes([lines[7], library, raise_line, "ValueError: an odd mode"], 1, None)
+    assert cause.message.startswith("a package or the script refuses a setting")
+    assert (cause.remedy or "").startswith("change what the message names, in the script, ")
+
+
+def test_the_line_of_a_handler_is_not_the_line_of_a_known_cause() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        "    x.view(4, 5)",
+        "RuntimeError: shape '[4, 5]' is invalid for input of size 24",
+        "",
+        "The above exception was the direct cause of the following exception:",
+        "",
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 20, in main',
+        '    raise RuntimeError("training failed") from error',
+        "RuntimeError: training failed",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert (cause.remedy or "").startswith("print the shapes before the script's line in the trace")
+
+
+def test_a_package_has_its_name_in_an_egg_and_below_a_folder_of_examples() -> None:
+    raised = "ValueError: the mode is odd"
+    egg = "detectron2-0.6-py3.8-linux-x86_64.egg/detectron2/config.py"
+    assert _below(egg, "run(x)", raised).message.startswith("detectron2 refuses")
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/examples/.venv/lib/python3.11/site-packages/peft/config.py", line 7, in f',
+        "    raise ValueError(",
+        raised,
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.message.startswith("PEFT refuses its configuration")
