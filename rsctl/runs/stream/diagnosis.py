@@ -212,7 +212,7 @@ start on Vertex AI (StartError).
 """
 
 
-_CONDITION = re.compile(r"[Cc]heck failed|Assert")
+_CONDITION = re.compile(r"[Cc]heck failed|Assert|^(?:\w{1,60}::){1,4}\w{1,60}: ")
 _OF_CONDITION = "compare the condition with the program's settings and data"
 _OF_NATIVE = (
     "look for the package that it comes from: its version must fit the packages that use it, and "
@@ -430,7 +430,7 @@ def _kind_of(raised: Raised) -> KnownError:
     checks = ("raise ", "assert ") if kind is REFUSED else "assert "
     if raised.inside and (is_general or kind.code == "name-undefined"):
         kind = PACKAGE_REFUSED if kind is REFUSED else PACKAGE_FAILED
-    elif is_general and raised.call.startswith(checks):
+    elif is_general and not raised.is_handler and raised.call.startswith(checks):
         kind = OWN_CHECK
     package = _END_OF_PACKAGE.split(raised.inside)[0]
     if not is_own(raised.position):

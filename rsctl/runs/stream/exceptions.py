@@ -175,7 +175,7 @@ class Raised(NamedTuple):
     traceback has no end, the file that raised it, the advice in its message, whether a data
     loader of torch called the code, or a package failed while the script imported it, the place
     in a package that raised it, the source of the line at `position` if that is the program's own
-    code, and whether that line is in a handler of an earlier exception.
+    code, and whether the line is in a handler of an earlier exception.
     """
 
     text: str
@@ -212,9 +212,9 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
         text = f"{text}; after {_short(first.text)}"
     placed = [each for each in (last, *reversed(chain)) if each.position] or [last]
     place = next((each for each in placed if is_own(each.position)), placed[0])
-    is_handler = not place.text.startswith(first.text)
-    call = "" if is_handler else place.call
-    return last._replace(text=text, position=place.position, call=call, is_handler=is_handler)
+    return last._replace(
+        text=text, position=place.position, call=place.call, is_handler=place.is_handler
+    )
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -384,9 +384,12 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
     found: list[Raised] = []
     frames: list[_Frame] = []
     inside, depth = False, 1
+    is_handler = False
     for number, line in enumerate(lines):
         if "Traceback (most recent call last)" in line:
             inside, frames, depth = True, [], _indent(line) + 1
+        elif "he above exception" in line:
+            is_handler = True
         elif match := _FRAME.match(line):
             inside, depth = True, max(1, _indent(line))
             source = "".join(lines[number + 1 : number + 2])
@@ -419,9 +422,10 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                     is_importing=_is_importing(frames),
                     inside=_inside(frames),
                     call=_call(frames),
+                    is_handler=is_handler,
                 )
             )
-            inside, frames = False, []
+            inside, frames, is_handler = False, [], False
     return found
 
 
