@@ -26,7 +26,13 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Literal["min", "max"]],
         Meta(description="Whether a smaller or a larger value is better."),
     ] = None
-    unit: Annotated[Optional[Text], Meta(description="Unit to show, such as samples/s.")] = None
+    unit: Annotated[
+        Optional[Text],
+        Meta(
+            description="Unit to show, such as samples/s. rsctl ignores values that the log has in "
+            "another scale of the unit, such as ms in place of s."
+        ),
+    ] = None
     warmup: Annotated[
         Warmup,
         Meta(

@@ -33,13 +33,6 @@ REFUSED = cause(
     "change what the message names, in {call}, the configuration or run.args; where it worked "
     "before, a package may have another version now: see the script's requirements",
 )
-MISSING_KEY = cause(
-    "key-missing",
-    r"^KeyError(?![^\n]{0,160}already)",
-    "a name does not exist in a dictionary: a configuration, a registry, a sample or a checkpoint",
-    "look at the keys in {call}: compare the name with the keys of the configuration, columns of "
-    "the data, modules that the script has to import before, parameters of the checkpoint",
-)
 UNKNOWN = cause(
     "exception",
     "",
@@ -316,7 +309,14 @@ EXCEPTION_KINDS = (
         "split; a mapping of classes or ids needs each number of the data: compare it with the "
         "labels and the number of classes",
     ),
-    MISSING_KEY,
+    cause(
+        "key-missing",
+        r"^KeyError(?![^\n]{0,160}already)",
+        "a name does not exist in a dictionary: a configuration, a registry, a sample or a "
+        "checkpoint",
+        "look at the keys in {call}: compare the name with the keys of the configuration, columns "
+        "of the data, modules that the script has to import before, parameters of the checkpoint",
+    ),
     cause(
         "tensor-shape",
         r"^(?:[\w.]{1,80}\.)?(?!Key)\w{1,40}(?:Error|Exception): [^\n]{0,200}(?:\bndims?\b"

@@ -400,10 +400,11 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             if not (_ENDS.search(kind) or frames):
                 continue
             following = _dedented(lines[number + 1 : number + 1 + _MOST_LINES], _indent(line))
+            position, call = _position(frames)
             if in_worker := _IN_WORKER.match(message):
                 kind, message = in_worker[1], ""
                 inside = True  # its own traceback follows
-                found.append(Raised(kind, _position(frames), call=_call(frames)))
+                found.append(Raised(kind, position, call=call))
                 continue
             message = _of_user_code(message, lines[number + 1 :])
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
@@ -415,13 +416,13 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             found.append(
                 Raised(
                     text,
-                    _position(frames),
+                    position,
                     raiser=frames[-1][0] if frames else "",
                     advice=find_advice(message),
                     is_of_data=any(_FETCHES in path for path, *_ in frames),
                     is_importing=_is_importing(frames),
                     inside=_inside(frames),
-                    call=_call(frames),
+                    call=call,
                     is_handler=is_handler,
                 )
             )
@@ -511,7 +512,7 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     frames = [match for line in lines[starts[-1] :] if (match := _FRAME.match(line))]
     if not frames:
         return None
-    position = _position([(m[1], m[2], m[3] or "", "") for m in frames])
+    position, _ = _position([(m[1], m[2], m[3] or "", "") for m in frames])
     last = next(line for line in reversed(lines) if line.strip())
     if asserted := _asserted("AssertionError", [last]):
         return Raised(f"AssertionError: {asserted}", position)
@@ -525,21 +526,13 @@ def is_own(place: Optional[str]) -> bool:
     return place is not None and _NOT_OWN.search(place.partition(":")[0]) is None
 
 
-def _own_frame(frames: Sequence[_Frame]) -> _Frame:
-    """The last frame in the program's own code, otherwise the last one; empty if there is none."""
+def _position(frames: Sequence[_Frame]) -> tuple[Optional[str], str]:
+    """The last frame in the program's own code, and its source; otherwise the last frame alone."""
     own = [frame for frame in frames if is_own(frame[0])]
-    return (own or [*frames] or [("", "", "", "")])[-1]
-
-
-def _position(frames: Sequence[_Frame]) -> Optional[str]:
-    """The place of the own frame; None without any frame."""
-    return _place(*_own_frame(frames)[:3]) if frames else None
-
-
-def _call(frames: Sequence[_Frame]) -> str:
-    """The source of the own frame; empty if it is not in the program's own code."""
-    path, _, _, source = _own_frame(frames)
-    return source if is_own(path) else ""
+    if not frames:
+        return None, ""
+    path, line, function, source = (own or frames)[-1]
+    return _place(path, line, function), source if own else ""
 
 
 def _inside(frames: Sequence[_Frame]) -> str:
