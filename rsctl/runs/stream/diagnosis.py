@@ -31,6 +31,7 @@ from rsctl.runs.stream.exceptions import (
     find_exception,
     find_native_error,
     is_below_error,
+    is_own,
     unwrapped,
     without_marks,
     without_prose,
@@ -49,7 +50,7 @@ _MOST_TEXT = 200_000  # characters: all rules together take about a second for e
 _SHORT_LINE = 200
 _LONGEST_CALL = 80
 _SCRIPT_LINE = "the script's line in the traceback"  # of the remedies
-_END_OF_PACKAGE = re.compile(r"[/.]")
+_END_OF_PACKAGE = re.compile(r"[/.]|-\d")  # apex-0.1-py3.8.egg/apex
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
@@ -211,7 +212,7 @@ start on Vertex AI (StartError).
 """
 
 
-_CONDITION = re.compile(r"[Cc]heck failed|Assert")
+_CONDITION = re.compile(r"[Cc]heck failed|Assert|^(?:\w{1,60}::){1,4}\w{1,60}: ")
 _OF_CONDITION = "compare the condition with the program's settings and data"
 _OF_NATIVE = (
     "look for the package that it comes from: its version must fit the packages that use it, and "
@@ -426,24 +427,24 @@ def _kind_of(raised: Raised) -> KnownError:
     if raised.is_importing and kind.code in PLAIN_KINDS:
         return IMPORT_KIND
     is_general = kind in (REFUSED, UNKNOWN)
+    checks = ("raise ", "assert ") if kind is REFUSED else "assert "
     if raised.inside and (is_general or kind.code == "name-undefined"):
         kind = PACKAGE_REFUSED if kind is REFUSED else PACKAGE_FAILED
-    elif is_general and raised.call.startswith(("raise ", "assert ")):
+    elif is_general and not raised.is_handler and raised.call.startswith(checks):
         kind = OWN_CHECK
     package = _END_OF_PACKAGE.split(raised.inside)[0]
-    place = raised.position or ""
-    if not place or (raised.inside and place.endswith(raised.inside)):  # no line of the script
-        return kind.fill(
-            package=package, call=f"the call of {package}" if package else "the script"
-        )
+    if not is_own(raised.position):
+        call = f"the call of {package}" if package else "the script"
+        return kind.fill(package=package, call=call)
     call = raised.call + "..." * raised.call.endswith("(")
     call = f"`{call}`" if 0 < len(call) <= _LONGEST_CALL else "the line"
+    place = raised.position or ""
     return kind.fill(package=package, call=f"{call} at {place}", place=place)
 
 
 def _at_line(remedy: str | None, raised: Raised | None) -> str | None:
-    """A remedy with the position of the script's line in the traceback."""
-    place = raised.position if raised else None
+    """A remedy with the position of the script's line, unless that only handles an exception."""
+    place = raised.position if raised and not raised.is_handler else None
     return remedy and remedy.replace(_SCRIPT_LINE, place or _SCRIPT_LINE)
 
 

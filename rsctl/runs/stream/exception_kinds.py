@@ -33,13 +33,6 @@ REFUSED = cause(
     "change what the message names, in {call}, the configuration or run.args; where it worked "
     "before, a package may have another version now: see the script's requirements",
 )
-MISSING_KEY = cause(
-    "key-missing",
-    r"^KeyError(?![^\n]{0,160}already)",
-    "a name does not exist in a dictionary: a configuration, a registry, a sample or a checkpoint",
-    "look at the keys in {call}: compare the name with the keys of the configuration, columns of "
-    "the data, modules that the script has to import before, parameters of the checkpoint",
-)
 UNKNOWN = cause(
     "exception",
     "",
@@ -223,15 +216,17 @@ EXCEPTION_KINDS = (
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
         r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
-        r"|root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exists?)\b",
+        r"|(?:data|images?) root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exists?"
+        r")\b",
         "a file or folder that the code checks does not exist in the job",
         "compare the option that gives its path with the paths of inputs in the job; a path on "
         "your own machine does not exist there",
     ),
     cause(
         "setting",
-        r"^(?:Runtime|Value|Assertion|Type|NotImplemented)Error: [^\n]{0,160}(?:\bnot (?:been "
-        r"|yet )?initiali[sz]ed|\boutside (?:of )?(?:an?|the|its)\b|must be called "
+        r"^(?:Runtime|Value|Assertion|Type|NotImplemented)Error: (?![^\n]{0,160}\binstall\b)"
+        r"[^\n]{0,160}(?:\bnot (?:been |yet )?initiali[sz]ed(?! from)|\boutside (?:of )?(?:an?|the"
+        r"|its) [^\n]{0,40}\b(?:context|scope|call|function|session|strategy)\b|must be called "
         r"(?:before|after|inside|within)|\b(?:before|after) (?:calling|creating|using|you call))",
         "a call comes before the step that prepares it, or outside the place where it is allowed",
         "move the call in the script's line in the traceback into the function or context that the "
@@ -314,7 +309,14 @@ EXCEPTION_KINDS = (
         "split; a mapping of classes or ids needs each number of the data: compare it with the "
         "labels and the number of classes",
     ),
-    MISSING_KEY,
+    cause(
+        "key-missing",
+        r"^KeyError(?![^\n]{0,160}already)",
+        "a name does not exist in a dictionary: a configuration, a registry, a sample or a "
+        "checkpoint",
+        "look at the keys in {call}: compare the name with the keys of the configuration, columns "
+        "of the data, modules that the script has to import before, parameters of the checkpoint",
+    ),
     cause(
         "tensor-shape",
         r"^(?:[\w.]{1,80}\.)?(?!Key)\w{1,40}(?:Error|Exception): [^\n]{0,200}(?:\bndims?\b"

@@ -174,7 +174,8 @@ class Raised(NamedTuple):
     `train.py:9 in main`, whether only code of packages or native code is known, whether its
     traceback has no end, the file that raised it, the advice in its message, whether a data
     loader of torch called the code, or a package failed while the script imported it, the place
-    in a package that raised it, and the source of the line at `position`.
+    in a package that raised it, the source of the line at `position` if that is the program's own
+    code, and whether the line is in a handler of an earlier exception.
     """
 
     text: str
@@ -187,6 +188,7 @@ class Raised(NamedTuple):
     is_importing: bool = False
     inside: str = ""
     call: str = ""
+    is_handler: bool = False
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -203,14 +205,16 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     is_group = ["sub-exception" in each.text for each in chain]
     if True in is_group and False in is_group[is_group.index(True) :]:
         chain = chain[: is_group.index(False, is_group.index(True)) + 1]
-    same = [each for each in chain if each.text == chain[-1].text and _is_own(each.position)]
+    same = [each for each in chain if each.text == chain[-1].text and is_own(each.position)]
     last, first = (same or chain[-1:])[0], chain[0]
     text = last.text
     if first.text != last.text and first.text.partition(":")[0] not in text:
         text = f"{text}; after {_short(first.text)}"
     placed = [each for each in (last, *reversed(chain)) if each.position] or [last]
-    place = next((each for each in placed if _is_own(each.position)), placed[0])
-    return last._replace(text=text, position=place.position, call=place.call)
+    place = next((each for each in placed if is_own(each.position)), placed[0])
+    return last._replace(
+        text=text, position=place.position, call=place.call, is_handler=place.is_handler
+    )
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -380,9 +384,12 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
     found: list[Raised] = []
     frames: list[_Frame] = []
     inside, depth = False, 1
+    is_handler = False
     for number, line in enumerate(lines):
         if "Traceback (most recent call last)" in line:
             inside, frames, depth = True, [], _indent(line) + 1
+        elif "he above exception" in line:
+            is_handler = True
         elif match := _FRAME.match(line):
             inside, depth = True, max(1, _indent(line))
             source = "".join(lines[number + 1 : number + 2])
@@ -393,10 +400,11 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             if not (_ENDS.search(kind) or frames):
                 continue
             following = _dedented(lines[number + 1 : number + 1 + _MOST_LINES], _indent(line))
+            position, call = _position(frames)
             if in_worker := _IN_WORKER.match(message):
                 kind, message = in_worker[1], ""
                 inside = True  # its own traceback follows
-                found.append(Raised(kind, _position(frames), call=_own_frame(frames)[3]))
+                found.append(Raised(kind, position, call=call))
                 continue
             message = _of_user_code(message, lines[number + 1 :])
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
@@ -408,16 +416,17 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             found.append(
                 Raised(
                     text,
-                    _position(frames),
+                    position,
                     raiser=frames[-1][0] if frames else "",
                     advice=find_advice(message),
                     is_of_data=any(_FETCHES in path for path, *_ in frames),
                     is_importing=_is_importing(frames),
                     inside=_inside(frames),
-                    call=_own_frame(frames)[3],
+                    call=call,
+                    is_handler=is_handler,
                 )
             )
-            inside, frames = False, []
+            inside, frames, is_handler = False, [], False
     return found
 
 
@@ -503,7 +512,7 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     frames = [match for line in lines[starts[-1] :] if (match := _FRAME.match(line))]
     if not frames:
         return None
-    position = _position([(m[1], m[2], m[3] or "", "") for m in frames])
+    position, _ = _position([(m[1], m[2], m[3] or "", "") for m in frames])
     last = next(line for line in reversed(lines) if line.strip())
     if asserted := _asserted("AssertionError", [last]):
         return Raised(f"AssertionError: {asserted}", position)
@@ -512,20 +521,18 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     return Raised(_NO_END, position, is_cut=True, raiser=frames[-1][1])
 
 
-def _is_own(place: Optional[str]) -> bool:
+def is_own(place: Optional[str]) -> bool:
     """Whether a path, or a position, is in the program's own code."""
-    return place is not None and _NOT_OWN.search(place) is None
+    return place is not None and _NOT_OWN.search(place.partition(":")[0]) is None
 
 
-def _own_frame(frames: Sequence[_Frame]) -> _Frame:
-    """The last frame in the program's own code, otherwise the last one; empty if there is none."""
-    own = [frame for frame in frames if _is_own(frame[0])]
-    return (own or [*frames] or [("", "", "", "")])[-1]
-
-
-def _position(frames: Sequence[_Frame]) -> Optional[str]:
-    """The place of the own frame; None without any frame."""
-    return _place(*_own_frame(frames)[:3]) if frames else None
+def _position(frames: Sequence[_Frame]) -> tuple[Optional[str], str]:
+    """The last frame in the program's own code, and its source; otherwise the last frame alone."""
+    own = [frame for frame in frames if is_own(frame[0])]
+    if not frames:
+        return None, ""
+    path, line, function, source = (own or frames)[-1]
+    return _place(path, line, function), source if own else ""
 
 
 def _inside(frames: Sequence[_Frame]) -> str:

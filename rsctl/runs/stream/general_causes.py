@@ -204,8 +204,9 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"|KeyError: '((?:SLURM|OMPI|PMIX?|SM|AIP|CLOUD_ML|WANDB|NCCL|CUDA|AWS|GOOGLE|AZURE|HF"
         r"|MLFLOW)"
         r"_[A-Z0-9_]{1,60}|TF_CONFIG|HOME|USER|HOSTNAME|TMPDIR)'"
-        r"|Error: [^\n]{0,100}environment variable [`'\"]?([A-Z][A-Z0-9_]{1,60})\b[^\n]{0,40}\bnot "
-        r"(?:be )?(?:set|defined|found)",
+        r"|Error: [^\n]{0,100}environment variable [`'\"]?([A-Z][A-Z0-9_]{1,60})[`'\"]?"
+        r"(?: (?:is|was|has|been|needed,|required,|and|but)){0,5} (?:not|could not be) "
+        r"(?:set|defined|found)",
         "a variable of the environment is not set: {names}",
         "set it in run.env (SLURM_ and OMPI_ variables exist only below srun and mpirun); RANK "
         "and LOCAL_RANK come from run.launcher: torchrun",

@@ -47,7 +47,10 @@ _PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
 _PER = "s(?:ec)?"
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
 _EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
-_INVERSE = {"max": rf"{_SECONDS}/[A-Za-z]+", "min": f"{_PREFIX}?it/s(?:ec)?"}
+_INVERSE = {  # but ns/day of a simulation is a rate
+    "max": rf"{_SECONDS}/(?!(?:s|sec|min|h|hour|day)\b)[A-Za-z]+",
+    "min": f"{_PREFIX}?it/s(?:ec)?",
+}
 _SCALES = "[num\u00b5\u03bckKMGTP]?"
 _SCALED = re.compile(rf"({_SCALES})(i?[bB]|s|sec|it|FLOPS?)")
 _POWERS = {"n": -3, "u": -2, "\u00b5": -2, "\u03bc": -2, "m": -1, "": 0, "k": 1, "K": 1}

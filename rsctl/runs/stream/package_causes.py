@@ -38,7 +38,7 @@ PACKAGE_CAUSES = (
         r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"
         r"|ImportError: No module named ([\w.]{1,80})"
         r"|ImportError: ([\w.-]{1,60})(?: \w{1,20}){0,2} (?:is|are) not installed"
-        r"|ImportError: No ([\w.-]{1,60})(?: |$)"
+        r"|ImportError: No ([\w.-]{1,60}) / "
         r"|ImportError: [^\n]{0,80}[Pp]lease (?:pip )?install (?:the )?[`'\"]?([\w.-]{1,60})\b"
         r"|ImportError: (?![^\n]{0,200}[<>=]=)[^\n]{0,200}\n{0,2}[^\n]{0,160}`?pip3? install "
         r"(?:-U |--upgrade )?[\"']?([\w.-]{1,60})"

@@ -20,9 +20,9 @@ OF_PYTHON = (
 """Messages of Python itself about a mistake in code, which refuse no setting."""
 
 _OWN_CHECK = (
-    rf"^(?!(?:Key|Index|Attribute|Name|UnboundLocal|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)Error|Keyboard|System"
-    rf"|StopIteration|its text is missing|AssertionError: (?:assert |[(\[{{\d])"
-    rf"|\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
+    rf"^(?!(?:Key|Index|Attribute|Name|UnboundLocal|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)"
+    rf"Error|Keyboard|System|StopIteration|its text is missing"
+    rf"|AssertionError: (?:assert |[(\[{{\d])|\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
 )
 """The text of an exception that a package raises itself, unless Python raised it there."""
 
@@ -31,7 +31,7 @@ def cause(
     code: str, paths: str, summary: str, remedy: str, texts: Optional[str] = _OWN_CHECK
 ) -> KnownError:
     """A row of the table: the paths of the files that raise, the meaning, and the remedy."""
-    source = re.compile(rf"(?!.*/examples/).*/(?:{paths})")
+    source = re.compile(rf"(?!.*/examples/(?!.*-packages/)).*/(?:{paths})")
     return KnownError(code, remedy, pattern=texts, source=source, summary=summary)
 
 

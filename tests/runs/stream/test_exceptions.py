@@ -478,9 +478,9 @@ BY_SRUN = """\
 )
 def test_an_exception_with_marks_or_more_lines_is_read_as_a_whole(text: str, raised: str) -> None:
     found = find_exception(text.splitlines())
+    expected = Raised(raised, "/app/train.py:8 in work", raiser="/app/train.py")
     assert found is not None
-    assert (found.text, found.position) == (raised, "/app/train.py:8 in work")
-    assert found.raiser == "/app/train.py"
+    assert found._replace(call="") == expected
 
 
 def test_a_traceback_without_an_end_shows_its_place() -> None:
@@ -526,9 +526,9 @@ def test_a_path_that_rich_wrapped_in_its_box_is_one_frame() -> None:
     ]
     path = "/leonardo/python-envs/llm-foundry-0.8.0-venv/lib/site-packages/torch/optim.py"
     raised = find_exception(lines)
-    assert raised is not None
-    assert (raised.text, raised.position) == ("KeyError: 'state'", f"{path}:461 in _flatten")
-    assert raised.raiser == path
+    inside = "torch/optim.py:461 in _flatten"
+    expected = Raised("KeyError: 'state'", f"{path}:461 in _flatten", raiser=path, inside=inside)
+    assert raised == expected
 
 
 def test_what_rich_wrapped_below_its_box_is_one_line() -> None:
@@ -753,8 +753,14 @@ def test_fatal_native_text_that_is_no_condition_concerns_versions() -> None:
     )
     [cause] = known_causes([line], 134, "SIGABRT")
     assert (cause.remedy or "").startswith("look for the package that it comes from")
-    [cause] = known_causes(["F0601 10:00:00.000000 1 a.cc:7] Check failed: n == m"], 134, "SIGABRT")
-    assert (cause.remedy or "").startswith("compare the condition")
+
+
+def test_native_text_of_a_condition_concerns_settings_and_data() -> None:
+    fatal = ["F0601 10:00:00.000000 1 a.cc:7] Check failed: n == m"]
+    thrown = ["terminate called after throwing an instance of 'std::out_of_range'", "what():  stoi"]
+    for lines in (fatal, thrown):
+        [cause] = known_causes(lines, 134, "SIGABRT")
+        assert (cause.remedy or "").startswith("compare the condition")
 
 
 def test_a_failure_of_a_replica_of_data_parallel_is_its_own_exception() -> None:
@@ -868,3 +874,96 @@ def test_an_example_of_a_package_is_a_script() -> None:
     found = [known_causes([line.format(text) for line in lines], 1, None) for text in texts]
     assert [cause.code for [cause] in found] == ["file-missing", "setting"]
     assert (found[1][0].remedy or "").startswith("see the condition before /content/diffusers/")
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("ValueError: label 7 is outside the range [0, 5)", "refuses a call"),
+        ("AssertionError: a box lies outside of the image", "refuses a call"),
+        ("ValueError: 3 weights were not initialized from the checkpoint", "refuses a call"),
+        ("RuntimeError: Please install flash-attn before using it", "refuses a call"),
+        ("ValueError: the root node is not found", "refuses a call"),
+        ("ImportError: No backend found", "name that does not exist"),
+        ("ValueError: the environment variable MODE must not be set", "refuses a call"),
+        ("ValueError: environment variable DATA is /x, which is not found", "refuses a call"),
+    ],
+)
+def test_a_message_of_another_meaning_keeps_its_kind(raised: str, said: str) -> None:
+    assert said in _below("odd/core.py", "run(x)", raised).message
+
+
+def test_only_a_check_of_the_script_itself_is_one() -> None:
+    """An exception that the script wraps, or raises for any reason, refuses no setting."""
+    raise_line = '    raise RuntimeError("training failed") from error'
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        "    fit()",
+        "ValueError: an odd mode",
+        "",
+        "The above exception was the direct cause of the following exception:",
+        "",
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 20, in main',
+        raise_line,
+    ]
+    for text in ("RuntimeError: training failed", "ValueError: another mode"):
+        [cause] = known_causes([*lines, text], 1, None)
+        assert "the script's own code refuses" not in cause.message
+        assert "see the condition" not in (cause.remedy or "")
+    [cause] = known_causes([*lines[7:], "RuntimeError: training failed"], 1, None)
+    assert cause.message.startswith("the program raised an exception: RuntimeError: training")
+    library = '  File "/usr/lib/python3.11/subprocess.py", line 571, in run'
+    [cause] = known_causes([lines[7], library, raise_line, "ValueError: an odd mode"], 1, None)
+    assert cause.message.startswith("a package or the script refuses a setting")
+    assert (cause.remedy or "").startswith("change what the message names, in the script, ")
+
+
+def test_the_origin_in_another_process_is_no_handler() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        "    mp.spawn(work, nprocs=2)",
+        "torch.multiprocessing.spawn.ProcessRaisedException: ",
+        "",
+        "-- Process 0 terminated with the following error:",
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 20, in work',
+        '    raise ValueError("the rate is negative")',
+        "ValueError: the rate is negative",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert (cause.remedy or "").startswith("see the condition before /app/train.py:20 in work, ")
+
+
+def test_the_line_of_a_handler_is_not_the_line_of_a_known_cause() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        "    x.view(4, 5)",
+        "RuntimeError: shape '[4, 5]' is invalid for input of size 24",
+        "",
+        "The above exception was the direct cause of the following exception:",
+        "",
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 20, in main',
+        '    raise RuntimeError("training failed") from error',
+        "RuntimeError: training failed",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert (cause.remedy or "").startswith("print the shapes before the script's line in the trace")
+
+
+def test_a_package_has_its_name_in_an_egg_and_below_a_folder_of_examples() -> None:
+    raised = "ValueError: the mode is odd"
+    egg = "detectron2-0.6-py3.8-linux-x86_64.egg/detectron2/config.py"
+    assert _below(egg, "run(x)", raised).message.startswith("detectron2 refuses")
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/examples/.venv/lib/python3.11/site-packages/peft/config.py", line 7, in f',
+        "    raise ValueError(",
+        raised,
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.message.startswith("PEFT refuses its configuration")

@@ -540,6 +540,8 @@ def test_a_rate_whose_unit_is_not_behind_it_is_a_finding() -> None:
         ("max", ("3it/s", "2it/s/rank", "4 s", "6M tokens/s"), [3.0, 2.0, 4.0, 6.0], None),
         ("min", ("1.25s/it", "1.25it/s", "1.02kit/s"), [1.25], "1.25it/s"),
         ("min", ("2GB/s", "3 errors/s", "4ms"), [2.0, 3.0, 4.0], None),
+        # https://docs.lammps.org/Run_output.html
+        ("max", ("54.985 ns/day", "5 s/s", "6 s/sec", "7 s/hour"), [54.985, 5.0, 6.0, 7.0], None),
         (None, ("1.25s/it", "2.5s/it"), [1.25, 2.5], None),
     ],
 )
