@@ -34,8 +34,8 @@ class Forgotten(msgspec.Struct, frozen=True):
 def forget_run(reference: str, *, force: bool = False) -> Forgotten:
     """Remove a run from the store, with its log; its outputs and checkpoints stay.
 
-    Raises RsctlError if it has not ended, unless `force`, if it has a supervisor, and if another
-    run or a bench uses files of its folder that would be removed.
+    Raises RsctlError if it has not ended or a tracker lacks data of it, unless `force`, if it has a
+    supervisor, and if another run or a bench uses files of its folder that would be removed.
     """
     check_text("reference", reference)
     with closing(Store()) as store:
@@ -43,6 +43,8 @@ def forget_run(reference: str, *, force: bool = False) -> Forgotten:
         going = _unfinished(store, name)
         if going is not None and not force:
             raise RsctlError(ExitCode.USAGE, _goes_on(going))
+        if not force:
+            _require_sent(store, name)
         _require_unused(store, name)
         left = going.url if going and in_cloud(going.url) else None
         seconds = 0.0 if going else _CLOSING_SECONDS
@@ -59,6 +61,22 @@ def _unfinished(store: Store, name: str) -> RunRecord | None:
     except StoreError:
         return None
     return None if record is None or record.state.is_final else record
+
+
+def _require_sent(store: Store, name: str) -> None:
+    """Raise RsctlError if a tracker has not received all data of a run."""
+    from rsctl.results.tracking.background import unsent
+
+    try:
+        record = store.get(name)
+        trackers = unsent(record) if record else []
+    except (StoreError, ValueError):  # a damaged record has nothing to send
+        return
+    if trackers:
+        names = " and ".join(f"{tracker.kind} {tracker.location}" for tracker, _ in trackers)
+        message = f"{names} has not received all data of {name}"
+        remedy = f"send it: rsctl track {name}   or remove the run without sending: --force"
+        raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 
 
 def _require_unused(store: Store, name: str) -> None:

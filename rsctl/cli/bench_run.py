@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
@@ -23,8 +24,9 @@ from rsctl.api.ci_reports import UNGATED_REPORTS
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.error_events import finding_events, interrupted, show_as_events_too
+from rsctl.cli.errors import keep_verdict
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
-from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, without_reader
+from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, abandon_unread, without_reader
 from rsctl.cli.show import print_events, print_message
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.cli.views.bench import BenchView, make_bench_view, print_result
@@ -97,9 +99,11 @@ def command(
     interrupts.hold()  # until `drive`, which decides what an interruption ends
     announce_reports(reports, prepared.name, bench.cells)
     exit_code = drive(prepared, bench, view, chosen, interrupts)
-    if reports:
-        write_reports(reports, prepared.name, bench.results())
-    return exit_code
+    if not reports:
+        return exit_code
+    results = bench.results()
+    files = [partial(write_reports, [each], prepared.name, results) for each in reports]
+    return keep_verdict(exit_code, *files)
 
 
 def _require_written_here(context: typer.Context, reports: list[CiReport], detach: bool) -> None:
@@ -126,7 +130,7 @@ def errors_in_junit(
         yield
     except RsctlError as problem:
         kept = [report for report in reports if report.kind == "junit"]
-        announce_reports(kept, name, cells, checks, problem.summary)
+        keep_verdict(1, partial(announce_reports, kept, name, cells, checks, problem.summary))
         raise
 
 
@@ -164,6 +168,7 @@ def drive(
             stop=lambda: _stop_asked_for(interrupts, chosen),
         )
     except KeyboardInterrupt:
+        abandon_unread(1, 2)
         _stop_waiting(bench, chosen, interrupts)
     except OSError as lost:
         if lost.errno not in OUTPUT_LOST:

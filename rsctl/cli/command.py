@@ -43,8 +43,15 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the function and end with the exit code that it returns."""
         code = super().invoke(ctx) or 0
-        with without_reader():
-            sys.stdout.flush()  # a full disk is this command's error
+        try:
+            with without_reader():
+                sys.stdout.flush()
+        except OSError as problem:
+            if not code:
+                raise  # a full disk is this command's error
+            from rsctl.cli.errors import show_error
+
+            show_error(problem)
         raise typer.Exit(code)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

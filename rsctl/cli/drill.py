@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Optional
 
 import typer
@@ -12,10 +14,11 @@ from rsctl.api.drill_report import write_html, write_junit
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.errors import keep_verdict
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.views.drill import format_result, print_drill
-from rsctl.findings import ExitCode
+from rsctl.findings import ExitCode, RsctlError
 
 _FAULTS = (
     "Faults: preemption, killed-worker, killed-reducer, stopped-node, notice-30s, notice-120s, "
@@ -132,7 +135,8 @@ def command(
 
     def take(result: FaultResult) -> None:
         results.append(result)
-        write()
+        with suppress(RsctlError):  # said when the drill has ended
+            write()
         print_message(format_result(result))
 
     write()
@@ -141,13 +145,9 @@ def command(
     except KeyboardInterrupt:
         print_message(f"interrupted: {runs[-1] if runs else 'nothing'} is cancelled")
         return int(ExitCode.INTERRUPTED)
-    for path in _of_kind("html", reports):
-        write_html(path, found)
-    if output == "json":
-        print_json(found)
-    else:
-        print_drill(found)
-    return found.exit_code
+    pages = [partial(write_html, path, found) for path in _of_kind("html", reports)]
+    show = partial(print_json if output == "json" else print_drill, found)
+    return keep_verdict(found.exit_code, write, *pages, show)
 
 
 def _of_kind(kind: str, reports: list[tuple[str, str]]) -> list[str]:

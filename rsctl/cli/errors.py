@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from rsctl.atomic_file import FULL
-from rsctl.cli.output import STANDARD_OUTPUT
+from rsctl.cli.output import STANDARD_OUTPUT, abandon_stdout
 from rsctl.cli.show import show_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
@@ -18,11 +19,29 @@ def show_error(problem: Exception | KeyboardInterrupt) -> int:
     return int(problem.exit_code if isinstance(problem, RsctlError) else ExitCode.ENVIRONMENT)
 
 
+def keep_verdict(code: int, *steps: Callable[[], object]) -> int:
+    """Take each step that follows a verdict, such as a report; returns the exit code.
+
+    An error of a step is shown. It replaces the exit code of a success, and no other one.
+    """
+    for step in steps:
+        try:
+            step()
+        except Exception as problem:  # noqa: BLE001 - shown
+            shown = show_error(problem)
+            code = code or shown
+            if isinstance(problem, OSError) and problem.filename == STANDARD_OUTPUT:
+                abandon_stdout()  # or the flush at the end would fail again
+    return code
+
+
 def findings_of_error(problem: Exception, may_repeat: bool = True) -> tuple[Finding, ...]:
     """An error as findings; RSCTL_DEBUG=1 shows the traceback of an unforeseen one.
 
     `may_repeat` is whether the command can run again, as remedies then say.
     """
+    while hasattr(problem, "exceptions"):  # a group of the tasks of `rsctl mcp`
+        problem = problem.exceptions[0]
     if isinstance(problem, RsctlError):
         return problem.findings
     if isinstance(problem, OSError) and problem.filename == STANDARD_OUTPUT:

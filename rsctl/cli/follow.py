@@ -7,7 +7,7 @@ from typing import Protocol
 
 from rsctl.api import EventBatches, ResultUnknown, Run
 from rsctl.cli.interrupts import BackgroundCancel, Interrupts
-from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, without_reader
+from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, abandon_unread, without_reader
 from rsctl.cli.show import print_message, show_findings
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import Event, LogEvent, ResultEvent
@@ -52,6 +52,7 @@ def follow(
             view.show(events, batches.tally)
     except KeyboardInterrupt:
         interrupts.hold()
+        abandon_unread(1, 2)
         if cancel_on_interrupt:  # the two may have come at once
             cancel.ask()
             cancel.wait()

@@ -20,7 +20,9 @@ def command(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Remove the run even if it has not ended; a job in a cloud continues."
+            "--force",
+            help="Remove the run even if it has not ended or a tracker lacks data of it; a job in "
+            "a cloud continues.",
         ),
     ] = False,
     output: options.Output = "text",
@@ -29,7 +31,8 @@ def command(
 
     Its outputs and checkpoints are kept.
 
-    Exit code: 0, or 2 if the run has not ended or another run uses its files.
+    Exit code: 0, or 2 if the run has not ended, a tracker lacks data of it, or another run uses its
+    files.
     """
     with silence_told(run):
         done = forget_run(run, force=force)

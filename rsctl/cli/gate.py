@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Optional
 
 import typer
@@ -26,6 +27,7 @@ from rsctl.api.gate_settings import WINDOW, require_writable
 from rsctl.cli import options
 from rsctl.cli.bench_run import errors_in_junit
 from rsctl.cli.command import ParentCommand, make_command
+from rsctl.cli.errors import keep_verdict
 from rsctl.cli.gate_history import print_outdated, record_only, record_results
 from rsctl.cli.gate_run import BenchRunner, open_source
 from rsctl.cli.runs import show_outdated
@@ -239,29 +241,30 @@ def command(
             return int(ExitCode.SUCCEEDED)
         if paired:
             gate, results = _judge_pairs(candidate, rules, against, target, run)
-            print_gate(gate, output)
+            shown = [partial(print_gate, gate, output)]
         else:
             known = recorder.rules_at_first(rules)
             if known is None:
                 results = record_only(recorder, rules, run)
-                write_reports(reports, candidate.name, results)
-                return int(recorded_only(results))
+                files = [partial(write_reports, [r], candidate.name, results) for r in reports]
+                recording = partial(record_results, recorder, results)
+                return keep_verdict(int(recorded_only(results)), recording, *files)
             own = recorder.commit
             prepared = prepare_gate_of(candidate, known, commit=own, on_outdated=show_outdated)
             if recorder.location is None:  # samples of new conditions begin a series of a history
                 prepared.require_comparable(must_have_all_cells=not allow_inconclusive)
             gate, results = _judge(prepared, run)
             gate = prepared.conclude(gate, results, fail_on_improvement)
-            print_gate(gate, output)
-            print_outdated(gate, prepared)
-    write_reports(reports, candidate.name, results, gate, allow_inconclusive=allow_inconclusive)
-    annotate_github(gate, candidate.file)
+            outdated = partial(print_outdated, gate, prepared)
+            shown = [partial(print_gate, gate, output), outdated]
+    write = partial(write_reports, allow_inconclusive=allow_inconclusive)
+    shown += [partial(write, [report], candidate.name, results, gate) for report in reports]
+    shown.append(partial(annotate_github, gate, candidate.file))
     if gate.verdict == "regressed" and candidate.record.spec.get("notify"):
-        show_missing_messages(gate.candidate)
-    record_results(recorder, results)
-    if fail_on_improvement and gate.outdated:
-        return gate.exit_code
-    return exit_code(gate, allow_inconclusive)
+        shown.append(partial(show_missing_messages, gate.candidate))
+    shown.append(partial(record_results, recorder, results))
+    code = exit_code(gate, allow_inconclusive and not (fail_on_improvement and gate.outdated))
+    return keep_verdict(code, *shown)
 
 
 def _judge(prepared: PreparedGate, run: BenchRunner) -> tuple[Gate, Results]:

@@ -31,7 +31,7 @@ def record_results(recorder: GateRecorder, results: Results) -> None:
 
 
 def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> Results:
-    """Measure and record where there is nothing to compare with yet."""
+    """Measure where there is nothing to compare with yet."""
     name = recorder.candidate.name
     if rules.history:
         print_message(f"{rules.history} has no records of {name} at other commits yet")
@@ -41,5 +41,4 @@ def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> R
     results = recorder.candidate.measure(rules.repeat, run)
     for reason in (reason for cell in results.cells for reason in cell.lost[:3]):
         print_message(sanitize_text(reason))
-    record_results(recorder, results)
     return results

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from rsctl.api import Run
+from rsctl.cli.output import abandon_unread
 from rsctl.cli.show import print_message
 
 _IF_NOT_IGNORED = (
@@ -155,6 +156,7 @@ class BackgroundCancel:
             self.is_asked = True
             # The main thread may be waiting for a slow answer of the same cloud.
             threading.Thread(target=self._send, daemon=True).start()
+        abandon_unread(2)
         print_message("cancelling; interrupt again to stop waiting for the end")
 
     def check(self) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from stat import S_ISREG
 from typing import Any
 
@@ -22,6 +23,8 @@ STANDARD_OUTPUT = "standard output"
 
 OUTPUT_LOST = (errno.EPIPE, errno.EIO)
 """Errors of writing to a closed pipe or terminal."""
+
+_UNREAD_SECONDS = 1.0
 
 _options = {"quiet": False, "no_color": False}
 
@@ -75,6 +78,17 @@ def name_output() -> None:
 def abandon_stdout() -> None:
     """Keep the interpreter's flush at exit from failing after the reader has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def abandon_unread(*streams: int) -> None:
+    """Discard further output to standard output (1) or error (2) if it accepts none for a second.
+
+    Such as a pipe to a pager: a write would wait for the reader, through any further interruption.
+    """
+    for stream in streams:
+        with suppress(OSError):  # it was closed at the start
+            if not select.select([], [stream], [], _UNREAD_SECONDS)[1]:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
 @contextmanager

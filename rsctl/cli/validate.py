@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from rsctl.api import load, validate
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.errors import keep_verdict
 from rsctl.cli.output import without_reader
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode, Finding
@@ -37,6 +39,7 @@ def command(
     Exit code: 0 without errors, otherwise 2.
     """
     findings: list[Finding] = []
+    code = int(ExitCode.SUCCEEDED)
     for job in jobs:
         file = load(job, set=settings, strict=False)
         checked = validate(file, target)
@@ -44,13 +47,13 @@ def command(
         if output == "text":
             show_findings(checked, file)
             if not any(finding.is_error for finding in checked):
-                with without_reader():
-                    typer.echo(f"{job}: ok")
+                code = keep_verdict(code, partial(without_reader()(typer.echo), f"{job}: ok"))
+    if any(finding.is_error for finding in findings):
+        code = int(ExitCode.USAGE)
     if output == "json":
-        print_json({"findings": findings})
-    elif output == "sarif":
+        return keep_verdict(code, lambda: print_json({"findings": findings}))
+    if output == "sarif":
         from rsctl.cli.views.sarif import sarif
 
-        print_json(sarif(findings))
-    broken = any(finding.is_error for finding in findings)
-    return int(ExitCode.USAGE if broken else ExitCode.SUCCEEDED)
+        return keep_verdict(code, lambda: print_json(sarif(findings)))
+    return code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import chain
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from rsctl.node import (
     awaited_roles,
@@ -413,13 +414,16 @@ def _is_container(cluster: Cluster, environ: Mapping[str, str]) -> bool:
 
 
 def _end_on_stop_signals() -> None:
-    """End at a stop signal, until there is a command to pass the signals on to.
+    """End at a stop signal, until there is a command to pass the signals on to. Further signals do
+    not interrupt what the first one requires.
 
     The kernel does not end a container's first process by a signal that it does not handle.
     """
+    earlier = itertools.count()
 
-    def end(signum: int, _: FrameType | None) -> NoReturn:
-        sys.exit(128 + signum)
+    def end(signum: int, _: FrameType | None) -> None:
+        if not next(earlier):
+            sys.exit(128 + signum)
 
     for signum in rank.STOP_SIGNALS:
         signal.signal(signum, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -182,6 +183,8 @@ class Database:
         if is_of_sqlite and "locked" in str(problem):
             return "end the process that holds the lock"
         is_read_only = isinstance(problem, OSError) and problem.errno in (EACCES, EPERM, EROFS)
+        # SQLite says only that it cannot open a database whose files it cannot make.
+        is_read_only = is_read_only or not os.access(self.path.parent, os.W_OK)
         if is_read_only or (is_of_sqlite and "readonly" in str(problem)):
             return f"let this user write to {self.path.parent}"
         return "move it to another place"

@@ -579,6 +579,16 @@ def test_a_store_that_breaks_while_it_is_read_ends_with_3(
         assert done.err.startswith("error: cannot read job-aaaaaa: ")
 
 
+def test_an_error_of_a_server_for_agents_is_not_a_group(rsctl: Cli) -> None:
+    client = {"name": "x", "version": "1"}
+    parameters = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}
+    (rsctl.folder / "request").write_text(json.dumps(request) + "\n")
+    done = rsctl.shell("rsctl mcp < request > /dev/full")
+    assert done.code == 3
+    assert done.err.startswith("error: [Errno 28] No space left on device\n    -> free disk space")
+
+
 def test_the_schema_is_the_schema(rsctl: Cli) -> None:
     done = rsctl("schema")
     assert (done.code, done.err) == (0, "")

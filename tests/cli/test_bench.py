@@ -410,6 +410,14 @@ def test_reports_of_a_bench(rsctl: Cli, job: str) -> None:
     assert '"value": 100.0' in (rsctl.folder / "b.json").read_text()
 
 
+def test_a_report_on_a_full_disk_hides_no_failure(rsctl: Cli, job: str) -> None:
+    reports = "--report metrics=/dev/full --report junit=j.xml"
+    done = rsctl("bench", "run", job, *reports.split(), "--set", "run.args.cell=3")
+    assert done.code == 1
+    assert "error: cannot write /dev/full: No space left on device" in done.err
+    assert "<failure" in Path("j.xml").read_text()
+
+
 @pytest.mark.parametrize(("output", "code"), [("text", 1), ("json", 130)])
 def test_a_reader_that_goes_away_hides_no_failure(
     rsctl: Cli, job: str, output: str, code: int

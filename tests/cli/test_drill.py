@@ -144,6 +144,23 @@ def test_the_reports_of_a_drill(rsctl: Cli, fake: FakeDrill, make_run: Make) -> 
     assert all(f">job-{name * 6}<" in page for name in "abc")
 
 
+def test_files_that_cannot_be_written_hide_no_verdict(
+    rsctl: Cli, fake: FakeDrill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_folder(*callbacks: Any) -> Drill:
+        Path("out/drill.xml").unlink()
+        Path("out").rmdir()
+        Path("out").touch()
+        return FakeDrill(exit_code=1).run(*callbacks)
+
+    monkeypatch.setattr(fake, "run", lose_folder)
+    reports = "--report junit=out/drill.xml --report html=/dev/full"
+    done = rsctl("drill", "job.yaml", *reports.split())
+    assert (done.code, done.out) == (1, TABLE)
+    assert done.err.count("error: cannot write out/drill.xml: ") == 1
+    assert "error: cannot write /dev/full: No space left on device" in done.err
+
+
 @pytest.mark.parametrize(("after", "what"), [(0, "nothing"), (2, "job-bbbbbb")])
 def test_an_interrupted_drill(rsctl: Cli, fake: FakeDrill, after: int, what: str) -> None:
     fake.ends_after = after

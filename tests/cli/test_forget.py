@@ -9,9 +9,12 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.job.tracking import PlannedTracker, TrackingPlan
+from rsctl.results.tracking.cursor import Cursor, CursorFile, make_tracking_folder
 from rsctl.runs.store import Store
 from rsctl.targets.local import process
 from rsctl.targets.vertex.target import TARGET as VERTEX
@@ -84,6 +87,27 @@ def test_a_run_that_goes_on_is_not_forgotten(rsctl: Cli, make_run: Make) -> None
     assert "job-aaaaaa is in use" in done.err
     os.close(lock)
     assert rsctl("forget", "@last").code == 0  # its supervisor is gone
+
+
+@pytest.mark.parametrize("kind", ["mlflow", "notify"])
+def test_data_that_a_tracker_lacks_is_not_removed(rsctl: Cli, make_run: Make, kind: str) -> None:
+    """A message is not data: its time has passed."""
+    trackers = [PlannedTracker(kind=kind, location="https://x", events=[])]
+    plan = TrackingPlan(trackers=trackers, parameters={})
+    for run in ("job-aaaaaa", "job-bbbbbb"):
+        make_run(run, tracking=msgspec.to_builtins(plan)).succeed(3)
+    make_tracking_folder("job-bbbbbb")
+    CursorFile("job-bbbbbb", 0).write(Cursor(is_complete=True))
+    done = rsctl("forget", "job-a")
+    if kind == "mlflow":
+        assert (done.code, done.err) == (
+            2,
+            "error: mlflow https://x has not received all data of job-aaaaaa\n"
+            "    -> send it: rsctl track job-aaaaaa   or remove the run without sending: --force\n",
+        )
+        assert rsctl("forget", "job-a", "--force").code == 0
+    assert rsctl("forget", "job-b").code == 0
+    assert Store().runs() == []
 
 
 def test_a_lost_job_of_a_cloud_is_forgotten_by_force(rsctl: Cli, make_run: Make) -> None:

@@ -279,6 +279,35 @@ def test_reports(rsctl: Cli, baseline: str, here: Path) -> None:
     assert "<failure" in (here / "r" / "j.xml").read_text()
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize(("factor", "code"), [(0.9, 7), (1.0, 3)])
+def test_a_report_that_cannot_be_written_hides_no_verdict(
+    rsctl: Cli, baseline: str, here: Path, factor: float, code: int, output: str
+) -> None:
+    record("now", [factor * v for v in STEADY])
+    reports = "--report html=/dev/full --report markdown=g.md --report junit=j.xml"
+    gate = ["gate", "now", "--baseline", baseline, *LIMIT, *reports.split(), "-o", output]
+    done = rsctl(*gate)
+    assert done.code == code
+    assert done.err.count("error: cannot write /dev/full: No space left on device") == 1
+    assert (here / "g.md").exists()
+    assert "it has not run" not in (here / "j.xml").read_text()
+    assert output == "text" or done.json["verdict"] == ("regressed" if code == 7 else "pass")
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize(("factor", "code"), [(0.9, 7), (1.0, 3)])
+def test_a_full_output_hides_no_verdict(
+    rsctl: Cli, baseline: str, here: Path, factor: float, code: int, output: str
+) -> None:
+    record("now", [factor * v for v in STEADY])
+    gate = f"rsctl gate now --baseline {baseline} {' '.join(LIMIT)} --report markdown=g.md"
+    done = rsctl.shell(f"{gate} -o {output} > /dev/full")
+    assert done.code == code
+    assert "cannot write to standard output: No space left on device" in done.err
+    assert (here / "g.md").exists()
+
+
 def test_junit_is_there_though_the_gate_breaks_off(rsctl: Cli, here: Path) -> None:
     record("now", STEADY)
     done = rsctl("gate", "now", "--baseline", "none.json", *LIMIT, "--report", "junit=j.xml")

@@ -30,6 +30,33 @@ def test_findings_stand_at_their_lines(
     assert rules[result["ruleIndex"]]["id"] == "unknown-key"
 
 
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_paths_are_relative_to_the_repository(
+    rsctl: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """GitHub takes a path from there, and resolves no link, by the sections "Specifying the root for
+    source files" and "Resolving symlinks" of its page on SARIF; nor does it read base IDs. The
+    `.git` of a worktree or submodule is a file.
+    """
+    jobs = tmp_path / "repository" / "teams" / "jobs"
+    jobs.mkdir(parents=True)
+    git = tmp_path / "repository" / ".git"
+    git.mkdir() if kind == "folder" else git.write_text("gitdir: elsewhere\n")
+    for name in ("teams/jobs/job.yaml", "other.yaml", "../outside.yaml"):
+        (tmp_path / "repository" / name).write_text("worker: {count: 2}\n")
+    (jobs / "link.yaml").symlink_to("../../other.yaml")
+    monkeypatch.chdir(jobs.parent)  # `working-directory` of a workflow
+    for path, uri in (
+        ("jobs/job.yaml", "teams/jobs/job.yaml"),
+        ("../other.yaml", "other.yaml"),
+        ("jobs/link.yaml", "other.yaml"),
+        ("../../outside.yaml", f"file://{tmp_path}/outside.yaml"),
+    ):
+        results = json.loads(rsctl("validate", path, "-o", "sarif").out)["runs"][0]["results"]
+        places = [result["locations"][0]["physicalLocation"] for result in results]
+        assert {place["artifactLocation"]["uri"] for place in places} == {uri}
+
+
 def test_a_file_without_mistakes(
     rsctl: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ def status(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     """In a terminal of 60 columns and four lines."""
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "60", "LINES": "4"}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delenv("XTERM_VERSION", raising=False)  # the terminal of these tests
     return StatusLines(sys.stdout, auto_refresh=False)
 
 
@@ -46,6 +47,28 @@ def test_a_terminal_that_became_narrower_has_wrapped_the_lines(
     assert draw("short").count(UP) == 3  # of three rows and one
     status.console.width = 60
     assert draw("short").count(UP) == 0
+    status.stop()
+
+
+@pytest.mark.parametrize(("inside", "removed"), [(None, 1), ("/tmp/tmux-0/default,1,0", 3)])
+def test_an_xterm_that_became_narrower_has_cut_the_lines(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    inside: str | None,
+    removed: int,
+) -> None:
+    """Rows that the lines do not have would be removed from the log above them."""
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "60", "LINES": "4"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XTERM_VERSION", "XTerm(379)")
+    monkeypatch.setenv("TMUX", inside) if inside else monkeypatch.delenv("TMUX", raising=False)
+    status = StatusLines(sys.stdout, auto_refresh=False)
+    status.start()
+    status.update(Text(f"{50 * 'x'}\nand", no_wrap=True), refresh=True)
+    status.console.width = 20
+    capsys.readouterr()
+    status.update(Text("short"), refresh=True)
+    assert capsys.readouterr().out.count(UP) == removed
     status.stop()
 
 

@@ -261,3 +261,13 @@ def test_a_line_of_a_private_key_is_not_shown(rsctl: Cli, indent: str) -> None:
     assert "b3Blbn" not in done.err
     done = rsctl("validate", rsctl.write(text.replace("b3Bl", "    b3Bl")))
     assert "workers: {cuont: 2}" in done.err
+
+
+@pytest.mark.parametrize("output", ["text", "json", "sarif"])
+def test_a_full_output_hides_no_mistakes(rsctl: Cli, output: str) -> None:
+    """Neither what is written at the end of the command nor what is more than a buffer holds."""
+    rsctl.write("name: job\nrun: {command: [x]}\n" + "".join(f"x{n}: 1\n" for n in range(200)))
+    (rsctl.folder / "good.yaml").write_text(GOOD)
+    done = rsctl.shell(f"rsctl validate good.yaml job.yaml -o {output} > /dev/full")
+    assert done.code == 2
+    assert done.err.count("cannot write to standard output: No space left on device") == 1

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Event, Failure, ResultEvent
 from rsctl.runs.stream.headline import Tally
-from tests.kit.polling import DEADLINE_SECONDS
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 from .conftest import Cli, MadeRun, at
 from .submissions import job
@@ -127,6 +128,25 @@ def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) ->
         _, err = watcher.communicate(timeout=DEADLINE_SECONDS)
     assert watcher.returncode == 5
     assert f"{run} cancelled after" in err
+
+
+def test_ctrl_c_ends_a_watch_whose_pager_reads_no_more(rsctl: Cli, make_run: Make) -> None:
+    run = make_run("job-aaaaaa")
+    lock = run.folder.lock()
+    for line in range(3000):
+        run.log(2, f"line {line}")
+    reader, writer = os.pipe()
+    with subprocess.Popen(
+        rsctl.argv("watch", "job-aaaaaa", "-o", "json"), stdout=writer, stderr=writer
+    ) as watcher:
+        wait_until(lambda: not select.select([], [writer], [], 0)[1])
+        watcher.send_signal(signal.SIGINT)
+        try:
+            assert watcher.wait(DEADLINE_SECONDS) == 130
+        finally:
+            watcher.kill()
+            for descriptor in (reader, writer, lock):
+                os.close(descriptor)
 
 
 class Interrupted:

@@ -225,6 +225,27 @@ def test_the_first_process_of_a_container_stops_though_it_still_waits(launch: La
     assert (node.wait(), node.out) == (143, "")
 
 
+def test_a_second_stop_signal_does_not_cut_short_what_the_first_requires() -> None:
+    """Both are there before Python handles one of them."""
+    script = """
+import os, signal
+from rsctl.node import node
+numbers = (signal.SIGTERM, signal.SIGINT)
+node._end_on_stop_signals()
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+for number in numbers:
+    os.kill(os.getpid(), number)
+try:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+finally:
+    for step in range(100):
+        print(step)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "")
+    assert done.stdout.splitlines()[-1:] == ["99"]
+
+
 def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 

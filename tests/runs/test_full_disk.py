@@ -147,7 +147,7 @@ def test_at_such_a_limit_the_remedy_is_to_raise_it(
     assert (finding.remedy or "").startswith("raise the limit: ulimit -f unlimited")
 
 
-def test_each_problem_has_its_remedy(store: Store) -> None:
+def test_each_problem_has_its_remedy(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     writable = f"let this user write to {store.path.parent}, or set RSCTL_HOME"
     for why, remedy in (
         ("database is locked", "end the process that holds the lock, or set RSCTL_HOME"),
@@ -166,6 +166,10 @@ def test_each_problem_has_its_remedy(store: Store) -> None:
     with pytest.raises(StoreError) as caught, store.transaction():
         raise sqlite3.DatabaseError("locked")
     assert (caught.value.findings[0].remedy or "").startswith("move it to another place")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(StoreError) as caught, store.transaction():
+        raise sqlite3.OperationalError("unable to open database file")
+    assert (caught.value.findings[0].remedy or "").startswith(writable)
 
 
 def test_a_failed_transaction_leaves_nothing(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +16,11 @@ _LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 
 
 def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
-    """The log of one run of `rsctl validate`. Paths are relative to the working directory."""
+    """The log of one run of `rsctl validate`.
+
+    Paths are relative to the top of the git repository, because code scanning takes them from there
+    and ignores `uriBaseId`. Outside a repository they are relative to the working directory.
+    """
     codes = list(dict.fromkeys(finding.code for finding in findings))
     driver = {
         "name": "rsctl",
@@ -51,10 +56,12 @@ def _location(finding: Finding) -> dict[str, Any] | None:
 
 
 def _uri(path: str) -> str:
-    inside = os.path.relpath(path)
-    if inside.startswith(".."):
-        return "file://" + quote(os.path.abspath(path))
-    return quote(inside.replace(os.sep, "/"))
+    file = Path(os.path.realpath(path))  # code scanning does not follow links
+    tops = [folder for folder in file.parents if os.path.lexists(folder / ".git")]
+    for top in (*tops[:1], Path(os.path.realpath("."))):
+        if file.is_relative_to(top):
+            return quote(file.relative_to(top).as_posix())
+    return file.as_uri()
 
 
 def _pascal(code: str) -> str:

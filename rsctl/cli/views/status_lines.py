@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Any, TextIO
@@ -53,11 +54,15 @@ class StatusLines(Live):
 
 
 class _Lines(LiveRender):
-    """The lines and the width of each, since a terminal that becomes narrower wraps them."""
+    """The lines and the width of each, since a terminal that becomes narrower wraps them.
+
+    xterm, which sets XTERM_VERSION, cuts them off instead; tmux inside xterm wraps them.
+    """
 
     def __init__(self, console: Console) -> None:
         super().__init__("")
         self._console = console
+        self._is_cut = "XTERM_VERSION" in os.environ and "TMUX" not in os.environ
         self.forget()
 
     def forget(self) -> None:
@@ -73,5 +78,7 @@ class _Lines(LiveRender):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         segments = list(super().__rich_console__(console, options))
         lines = Segment.split_lines(part for part in segments if isinstance(part, Segment))
-        self._widths = [sum(part.cell_length for part in line) for line in lines]
+        self._widths = [
+            0 if self._is_cut else sum(part.cell_length for part in line) for line in lines
+        ]
         yield from segments

@@ -13,7 +13,7 @@ import rsctl_start
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.gate import Gate
 from rsctl.bench.verdict import Verdict
-from rsctl.job.tracking import NOTIFY
+from rsctl.job.tracking import NOTIFY, PlannedTracker
 from rsctl.results.tracking.cursor import (
     Cursor,
     lock_path,
@@ -168,6 +168,15 @@ def wait(run: RunRecord, seconds: float) -> list[str]:
         sleep(_POLL_SECONDS)
     new_problems(run)  # these are among the missing data
     return missing_lines(run)
+
+
+def unsent(run: RunRecord) -> list[tuple[PlannedTracker, Cursor]]:
+    """The trackers that lack data of a run, without those to which no data goes."""
+    return [
+        (tracker, cursor)
+        for tracker, cursor in unfinished(run)
+        if tracker.kind != NOTIFY and is_sent(run, tracker)
+    ]
 
 
 def missing_lines(run: RunRecord) -> list[str]:
