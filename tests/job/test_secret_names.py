@@ -244,6 +244,7 @@ def parameters(tmp_path: Path, arguments: str) -> str:
         "{url: 'https://me:s1@host'}",
         "{apiKey: s1}",
         '{token: ["s1", "s1"]}',
+        '{words: ["--password", "s1", 3]}',
         '{api-key: "${V}"}',
     ],
 )
