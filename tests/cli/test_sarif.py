@@ -34,8 +34,8 @@ def test_findings_stand_at_their_lines(
 def test_paths_are_relative_to_the_repository(
     rsctl: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """GitHub takes a path from there, and resolves no link, by the sections "Specifying the root for
-    source files" and "Resolving symlinks" of its page on SARIF; nor does it read base IDs. The
+    """GitHub takes a path from there, and resolves no link, by the sections "Specifying the root
+    for source files" and "Resolving symlinks" of its page on SARIF; nor does it read base IDs. The
     `.git` of a worktree or submodule is a file.
     """
     jobs = tmp_path / "repository" / "teams" / "jobs"
