@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rsctl.findings import SECRET, Finding, error, warning
-from rsctl.job.secret_names import HIDDEN, is_secret_name, is_secret_variable, public_text
+from rsctl.job.secret_names import HIDDEN, is_secret_key, is_secret_variable, public_text
 from rsctl.job.units import EnvValue
 
 TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_", "RSCTL_RECORD_STEPS")
@@ -23,7 +23,8 @@ RESERVED_ENV = frozenset(
 def without_secret(setting: str) -> str:
     """The text of a `--set` without the secrets in it, by the key's name or within its value."""
     key, separator, value = setting.partition("=")
-    if is_secret_name(re.sub(r"\[\d*\]$", "", key).rpartition(".")[2]):
+    above, _, name = re.sub(r"\[\d*\]$", "", key).rpartition(".")
+    if is_secret_key(name, above.rpartition(".")[2]):
         return key + separator + HIDDEN
     from rsctl.job.kept_text import kept_text
 

@@ -276,7 +276,7 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
     if signal := re.fullmatch(r".*@(\d+)", options.text("signal")):
         keys["limits.grace"] = f"{signal[1]}s"
     if seconds := _seconds(options.text("time")):
-        keys["limits.timeout"] = str(Duration.parse(f"{seconds}s"))
+        keys["limits.timeout"] = str(Duration(seconds))
     if name := options.text("job_name"):
         keys["name"] = name
     image = options.text("container_image").removeprefix("docker://").replace("#", "/")

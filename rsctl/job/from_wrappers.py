@@ -48,7 +48,7 @@ _SINGLE = {
     "setsid": spec("c f w ctty fork wait"),
     "stdbuf": spec(one="i o e input output error"),
     "ionice": spec("t ignore", "c n class classdata"),
-    "shifter": spec(one="image module volume env"),
+    "shifter": spec("E clearenv", "i image m module V volume e env w workdir"),
     "taskset": spec("a c all_tasks cpu_list"),
     "numactl": spec(
         "a l all localalloc",
@@ -77,9 +77,8 @@ _PYTHON_OPTIONS = spec("u O OO B E I s S P q b bb d v i x", "W X c check_hash_ba
 def is_wrapper(words: list[str]) -> bool:
     """Whether something stands before a launcher here."""
     name = Path(words[0]).name
-    is_runner = (name in RUNNERS and words[1:2] == ["run"]) or (
-        name in _CONTAINERS and words[1:2] == ["exec"]
-    )
+    is_runner = words[1:2] == ["run"] and name in (*RUNNERS, *_CONTAINERS)
+    is_runner = is_runner or (words[1:2] == ["exec"] and name in _CONTAINERS)
     return bool(ASSIGNMENT.fullmatch(words[0])) or name in (*_SINGLE, *SHELLS) or is_runner
 
 
@@ -117,7 +116,7 @@ def _contained(title: str, words: list[str], read: Read) -> Launched:
         keys = {"image.uri": uri, "targets.slurm.container": "apptainer"}
     else:
         remedy = "set image.uri to the image that it has, and targets.slurm.container: apptainer"
-        remarks.append(f"{title}: {image} is a file: {remedy}")
+        remarks.append(f"{title}: {image} is not an image of docker://: {remedy}")
     return _inner(options.words[1:], words, read).within(keys=keys, remarks=remarks)
 
 
@@ -144,8 +143,8 @@ def _single(name: str, words: list[str], read: Read) -> Launched:
         if time is None:
             raise command_error("timeout: its first argument is not a time", "write it as in 2h")
         if float(time[1]):  # 0 means unlimited
-            seconds = Duration.parse(f"{float(time[1]):f}{time[2] or 's'}")
-            keys["limits.timeout"] = str(seconds)
+            unit = Duration.parse(f"1{time[2] or 's'}")
+            keys["limits.timeout"] = str(Duration(float(time[1]) * unit))
         inner = inner[1:]
     elif name == "taskset":
         remarks = [f"taskset: omitted {word}: no key for it" for word in inner[:1]]

@@ -14,7 +14,7 @@ from rsctl.job.file_text import YamlError
 from rsctl.job.secret_names import (
     HIDDEN,
     has_assigned_secret,
-    is_secret_name,
+    is_secret_key,
     public_text,
     secret_arguments,
     without_known_secrets,
@@ -50,10 +50,7 @@ def kept_text(text: str) -> str | None:
 
 
 def _secrets(node: Node | None, is_secret: bool, key: str = "") -> Iterator[Scalar]:
-    """Values at and below keys with the names of secrets, without variables.
-
-    `image.secrets` has names of variables.
-    """
+    """Values at and below keys with the names of secrets, without variables."""
     if isinstance(node, Scalar):
         is_secret = is_secret or has_assigned_secret(node.text)
         if is_secret and node.text and not _VARIABLE.fullmatch(node.text):
@@ -68,8 +65,7 @@ def _secrets(node: Node | None, is_secret: bool, key: str = "") -> Iterator[Scal
     elif isinstance(node, Mapping):
         for name, entry in node.entries.items():
             last = name_of_value(node, name).rpartition(".")[2]
-            is_named = is_secret_name(last) and (key, name) != ("image", "secrets")
-            yield from _secrets(entry.value, is_secret or is_named, name)
+            yield from _secrets(entry.value, is_secret or is_secret_key(last, key), name)
 
 
 def _hide(lines: list[str], secret: Scalar) -> None:

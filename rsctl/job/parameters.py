@@ -9,7 +9,7 @@ import msgspec
 
 from rsctl.job.inputs import Input
 from rsctl.job.job import Job
-from rsctl.job.secret_names import is_secret_name, public_arguments, public_text
+from rsctl.job.secret_names import is_secret_name, public_document, public_text
 from rsctl.job.types import fields_of
 
 _NOT_PARAMETERS = frozenset(
@@ -54,7 +54,5 @@ def _flatten(value: Any, path: str, found: dict[str, Any]) -> None:
     elif isinstance(value, str):
         found[path] = str(value)[:_LONGEST_VALUE]
     else:
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            value = public_arguments(value)
-        text = msgspec.json.encode(value, enc_hook=str).decode()
+        text = msgspec.json.encode(public_document(value), enc_hook=str).decode()
         found[path] = text[:_LONGEST_VALUE]

@@ -77,7 +77,8 @@ _SHORTEST_OF_ALNUM = 20
 _FLAG = r"--?[A-Za-z][\w.-]*"
 _ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z_][\w.-]*)="  # + and ++ are Hydra's
 _SCHEME = r"(?:(?i:bearer|basic|token|digest) +)?"
-_VALUE = rf"""\"[^"]*"|'[^']*'|{_SCHEME}[^\s"'&;][^\s"']*"""
+_WHOLE = r"""\"[^"]*"|'[^']*'|\[[^\[\]]*\](?![^\s"',;)}\]])"""  # a quotation, or a list
+_VALUE = rf"""{_WHOLE}|{_SCHEME}[^\s"'&;][^\s"']*"""
 # Assignments in a text, as in a shell, a URL, a connection string, JSON, YAML and HTTP: what is
 # before a value, and the value, which ends with the text's word, so that it is hidden with all of
 # its characters. Only values of secrets are read: in `a=a=a=` each value reaches to the end.
@@ -100,7 +101,7 @@ _IN_TEXT = (
     ),
     (
         r"""(?:^|(?<=[\s{,"']))(?P<name>[A-Za-z][\w.-]*) ?: +""",
-        rf"""\"[^"]*"|'[^']*'|\[[^\[\]]*\]|{_SCHEME}[^\s"',}}]+""",
+        rf"""{_WHOLE}|{_SCHEME}[^\s"',}}]+""",
     ),
     (
         r"(?<![\w./-])(?P<name>[A-Za-z][\w.-]*):",
@@ -128,6 +129,15 @@ def is_secret_name(name: str) -> bool:
     """Whether what has this name is taken for a secret, so that its value is never shown."""
     plain = re.sub(r"[-.]", "_", re.sub(_CAMEL, "_", name).lstrip("-+")).upper()
     return re.search(_NAME, plain) is not None and re.search(_OF_A_TEXT, plain) is None
+
+
+def is_secret_key(name: str, above: str) -> bool:
+    """Whether the values of a key below another one are taken for secrets.
+
+    Names of metrics, and of the variables in `image.secrets`, are not secret.
+    """
+    is_public = above in ("metrics", "max_regression") or (above, name) == ("image", "secrets")
+    return not is_public and is_secret_name(name)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -266,22 +276,25 @@ def _hide_assigned(text: str, pattern: re.Pattern[str], value: re.Pattern[str]) 
     return "".join([*parts, text[done:]])
 
 
-def public_document(value: Any, is_hidden: bool = False) -> Any:
+def public_document(value: Any, is_hidden: bool = False, key: str = "") -> Any:
     """Plain data, such as a request, without the values of secrets in arguments and mappings.
 
-    All numbers and texts below the name of a secret are hidden.
+    All numbers and texts below the name of a secret are hidden. `key` is the value's key.
     """
     if isinstance(value, list):
-        shown = public_arguments([item if isinstance(item, str) else "" for item in value])
+        texts = [str(item) if isinstance(item, (str, int, float)) else "" for item in value]
+        shown = texts if is_hidden else public_arguments(texts)
         return [
-            text if isinstance(item, str) and not is_hidden else public_document(item, is_hidden)
-            for item, text in zip(value, shown, strict=True)
+            public_document(item, is_hidden) if text == given else text
+            for item, given, text in zip(value, texts, shown, strict=True)
         ]
     if isinstance(value, Mapping):
         named = next((value[key] for key in ("name", "Name", "key", "Key") if key in value), None)
         secret = {"value", "Value"} if isinstance(named, str) and is_secret_name(named) else ()
         return {
-            name: public_document(item, is_hidden or name in secret or is_secret_name(str(name)))
+            name: public_document(
+                item, is_hidden or name in secret or is_secret_key(str(name), key), str(name)
+            )
             for name, item in value.items()
         }
     if is_hidden and isinstance(value, (str, int, float)) and not isinstance(value, bool):

@@ -477,7 +477,7 @@ secrets.toml secrets.yxml secrets.json secret.yxml secret.json auth.json pip.con
 clearml.conf .clearml.conf .sentryclirc .cdsapirc .ecmwfapirc ngrok.yml .s3curl x.agekey
 cookies.txt .urs_cookies .dodsrc nuget.config x.tfvars.json modal.toml trains.conf auth.toml
 .secrets.x secrets.ini secrets.txt credentials.yxml credentials.toml credentials.ini
-credentials.txt .vault_password vault_password .env-x .env_x .dev.varsx .password .passwd .sshpass
+credentials.txt .vault_password xvault_password .env-x .env_x .dev.varsx .password .passwd .sshpass
 xsmbcredentials xpg_service.conf .odbc.ini cqlshrc .msmtprc .fetchmailrc .erlang.cookie logins.json
 key4.db secring.gpg x.keyring .vultr-cli.yaml .civo.json .config/openstack .config/scw
 .config/configstore .config/helm .jfrog .anaconda/keyring x.jceks x.bcfks x.bks x.kdb x.1pux

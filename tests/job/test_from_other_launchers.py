@@ -93,7 +93,8 @@ def found(line: str) -> Launched:
                                     "targets.slurm.container": "apptainer"}),
         # https://github.com/ORNL-Fusion/aorsa/files/8994253/batchscript.txt
         ("srun -N 2 --tasks-per-node=8 python train.py", 2, 8, SLURM),
-        ("srun -N 2 shifter --image=nersc/pytorch:ngc-22.02-v0 python train.py", 2, 1, SLURM),
+        ("srun -N 2 apptainer run --nv a.sif python train.py", 2, 1, SLURM),
+        ("srun -N 2 shifter -E --image=nersc/pytorch:ngc-22.02-v0 python train.py", 2, 1, SLURM),
         ("OMP_NUM_THREADS=2 torchrun --nproc-per-node 2 train.py", 1, 2, {}),
         ("uv run torchrun --nproc-per-node 2 train.py", 1, 2, {}),
         ("uv run train.py", 1, 1, {}),
@@ -285,6 +286,11 @@ def test_a_job_of_srun_has_what_it_needs_of_this_machine(tmp_path: Path) -> None
 )
 def test_slurm_s_times(text: str, timeout: str) -> None:
     assert found(f"srun -t {text} train.py").keys["limits.timeout"] == timeout
+
+
+def test_times_beyond_the_limit_are_written_for_validate_to_refuse() -> None:
+    for line in ("srun -t 9999:00:00 python train.py", "timeout 9999h python train.py"):
+        assert read_command(line.split()).keys["limits.timeout"] == "416d15h"
 
 
 def test_a_secret_is_not_written() -> None:
@@ -514,8 +520,8 @@ def test_torchrun_reads_its_nodes_and_ranks_from_variables() -> None:
         ("torchrun train.py --launcher pytorch", ""),
         (
             "singularity exec --nv /scratch/pytorch.sif python train.py",
-            "singularity exec: /scratch/pytorch.sif is a file: set image.uri to the image that it "
-            "has, and targets.slurm.container: apptainer",
+            "singularity exec: /scratch/pytorch.sif is not an image of docker://: set image.uri to "
+            "the image that it has, and targets.slurm.container: apptainer",
         ),
         ("torchrun train.py --node_rank 1", ""),
         ("train.py --rank $R --world-size 2", ""),

@@ -75,7 +75,9 @@ def test_an_anchor_of_a_secret_is_hidden_where_its_text_stands() -> None:
     assert shown is None or "secret-text" not in shown
 
 
-def test_names_of_build_secrets_are_kept_as_written() -> None:
+def test_names_of_build_secrets_and_metrics_are_kept_as_written() -> None:
     """`image.secrets` has names of variables, which may stand in run.env too."""
     text = "image: {secrets: [HF_TOKEN]}\nrun: {env: {HF_TOKEN: '${HF_TOKEN}'}}\n"
+    text += "metrics: {nll_token: {regex: 'nll=(.*)', goal: min}}\n"
+    text += "gate: {max_regression: {nll_token: 5%}}\n"
     assert kept_text(text) == text

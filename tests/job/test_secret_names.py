@@ -163,6 +163,9 @@ def test_a_text_without_secrets() -> None:
         ("{lr: 1, hf-token: s1, x: 2}", "{lr: 1, hf-token: ***, x: 2}"),
         ('{"api_keys": ["s1", "s1 s1"], "x": 2}', '{"api_keys": ***, "x": 2}'),
         ("{api_keys: [s1, 's1 s1'], x: 2}", "{api_keys: ***, x: 2}"),
+        ("api_keys = ['s1', \"s1 s1\"]  # x", "api_keys = ***  # x"),
+        ('--api-keys=["s1","s1 s1"] --lr 1', "--api-keys=*** --lr 1"),
+        ("password=[s1]s1 password: [s1]s1", "password=*** password: ***"),
         ("PRIVATE-TOKEN: s1", "PRIVATE-TOKEN: ***"),
         ("curl -H 'Authorization: Bearer s1' h", "curl -H 'Authorization: ***' h"),
         ("a=b token=s1 c=d,password=s1", "a=b token=*** c=d,password=***"),
@@ -207,6 +210,8 @@ def test_a_request_without_secrets() -> None:
         ("run.args={hf-token: s1234, lr: 2}", "run.args={hf-token: ***, lr: 2}"),
         ("run.env.HfToken=s1", "run.env.HfToken=***"),
         ("run.args.tokens[0]=5", "run.args.tokens[0]=5"),
+        ("image.secrets=[HF_TOKEN]", "image.secrets=[HF_TOKEN]"),
+        ("gate.max_regression.nll_token=5%", "gate.max_regression.nll_token=5%"),
         ("run.args.x=hf_abcdefghijklmnopqrstuvwx", "run.args.x=***"),
     ],
 )
@@ -239,6 +244,7 @@ def parameters(tmp_path: Path, arguments: str) -> str:
         "{url: 'https://me:s1@host'}",
         "{apiKey: s1}",
         '{token: ["s1", "s1"]}',
+        '{words: ["--password", "s1", 3]}',
         '{api-key: "${V}"}',
     ],
 )
@@ -533,14 +539,26 @@ def test_more_names_that_are_not(name: str) -> None:
 
 def test_a_document_hides_all_below_the_name_of_a_secret_and_in_mixed_arguments() -> None:
     document = {
-        "args": ["--password", "hunter22", "--epochs", 3],
+        "args": ["--password", "hunter22", "--epochs", 3, "--pin-password", 12345678],
         "api_keys": ["first", ["second"]],
         "credentials": {"user": "ann", "value": 7, "enabled": True},
         "env": [{"name": "DB_PASSWORD", "value": ["third"]}],
     }
     assert public_document(document) == {
-        "args": ["--password", "***", "--epochs", 3],
+        "args": ["--password", "***", "--epochs", 3, "--pin-password", "***"],
         "api_keys": ["***", ["***"]],
         "credentials": {"user": "***", "value": "***", "enabled": True},
         "env": [{"name": "DB_PASSWORD", "value": ["***"]}],
     }
+
+
+def test_a_document_shows_names_of_metrics_and_of_build_secrets() -> None:
+    document = {
+        "image": {"secrets": ["HF_TOKEN"]},
+        "metrics": {"nll_token": {"regex": "nll=(.*)", "goal": "min"}},
+        "gate": {
+            "max_regression": {"nll_token": "5%"},
+            "cells": [{"max_regression": {"b/token": 1}}],
+        },
+    }
+    assert public_document(document) == document

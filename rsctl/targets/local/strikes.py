@@ -206,8 +206,8 @@ class _ContainerNode:
         def ask() -> list[object]:
             done, answer = _ask_container(self._run, self._container, action)
             if answer is None:
-                problem = done.stderr.strip()[-200:] or "docker exec did not answer"
-                raise NotStruck(f"{self.replica}: {problem}")
+                problem = done.stderr.strip().rpartition("\n")[2] or "docker exec did not answer"
+                raise NotStruck(f"{self.replica}: {problem[:200]}")
             return answer
 
         return _found(ask)

@@ -210,7 +210,7 @@ def _status(
         reason=_lost_reason(record, loss) or reason,
         attempt=record.restarts + 1 + states.failed,
         restarted=_restarted(states),
-        is_interrupted=states.code is None,
+        is_interrupted=states.code is None and record.restarts > 0,
         facts=list(_facts(record, states, expected, loss)),
         findings=list(_findings(record, state, loss)),
     )
@@ -235,7 +235,7 @@ def _of_states(states: States) -> JobStatus | None:
             reason=lost,
             attempt=states.restart + 1 + states.failed,
             restarted=_restarted(states),
-            is_interrupted=states.code is None,
+            is_interrupted=states.code is None and states.restart > 0,
             findings=[finding],
         )
     code, why = states.ended.code, states.ended.reason

@@ -149,7 +149,7 @@ def test_an_engine_that_runs_nothing_in_a_container(
     problem = "OCI runtime exec failed: exec failed: unable to start container process"
     docker = tmp_path / "docker"
     listed = "[ $1 = ps ] && echo 0123abcd worker-1 && exit"
-    docker.write_text(f"#!/bin/sh\n{listed}\necho '{problem}' >&2; exit 126\n")
+    docker.write_text(f"#!/bin/sh\n{listed}\necho 'Traceback:\n{problem}' >&2; exit 126\n")
     docker.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     node = nodes_of(RUN, in_containers=True)["worker-1"]

@@ -233,6 +233,7 @@ def test_a_requeued_job_that_waits() -> None:
         "2025-11-27T11:00Z"
     )
     assert (status.attempt, status.restarted) == (3, "Slurm has requeued it")
+    assert status.is_interrupted
     assert [(fact.name, fact.text) for fact in status.facts] == [
         ("slurm_job", "Slurm job 7"),
         ("requeued", "requeued 2 time(s)"),
@@ -245,7 +246,13 @@ def test_a_requeued_job_that_waits() -> None:
 
 
 def test_attempts_within_an_allocation_count() -> None:
-    """As those that Slurm begins: a program without rsctl-launch says nothing of its start."""
+    """As those that Slurm begins: a program without rsctl-launch says nothing of its start.
+
+    The log may tell of the next attempt before the status does: until then Slurm has ended none.
+    """
+    first = status_of(JobRecord(7, "RUNNING"), read_states(BEGUN))
+    assert first is not None
+    assert not first.is_interrupted
     again = "2026-11-27T10:00:02.000000Z failed 0 7\n2026-11-27T10:00:03.000000Z running 1 x\n"
     for record in (JobRecord(7, "RUNNING"), None):
         status = status_of(record, read_states(BEGUN + again))
@@ -253,10 +260,12 @@ def test_attempts_within_an_allocation_count() -> None:
         assert (status.attempt, status.restarted) == (
             *(2, "exit code 7; the batch script has started all replicas again"),
         )
+        assert not status.is_interrupted
     requeued = BEGUN + again + "2026-11-27T10:00:09.000000Z started c/7 1 n1\n"
     status = status_of(JobRecord(7, "RUNNING", restarts=1), read_states(requeued))
     assert status is not None
     assert (status.attempt, status.restarted) == (3, "Slurm has requeued it")
+    assert status.is_interrupted
 
 
 def test_the_times_of_a_job_that_has_ended() -> None:
