@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from rsctl.cli.output import CI_VARIABLES
-from tests.kit import fork_server
+from tests.kit import command_forks, fork_server
 from tests.kit.botocore_data import share_botocore_data
 from tests.kit.google_keys import share_google_keys
 from tests.kit.shared import shared_folder
@@ -110,3 +110,10 @@ def torch_forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     """
     with fork_server.started(shared_folder(tmp_path_factory, "forks")) as variables:
         yield variables
+
+
+@pytest.fixture(scope="session")
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The socket of a server of commands, see `command_forks`."""
+    with command_forks.started(shared_folder(tmp_path_factory, "commands")) as server:
+        yield server

@@ -104,7 +104,7 @@ def _commands(first: int, block: list[str]) -> Iterator[Step]:
 
 
 def run_page(
-    page: Page, folder: Path, programs: Path, **variables: str
+    page: Page, folder: Path, programs: Path | str, **variables: str
 ) -> list[tuple[Step, int, str]]:
     """Every command of a page with its exit code and what it printed, in order."""
     work = folder / "work"
@@ -139,10 +139,13 @@ def run_page(
     return found
 
 
-def check_page(path: Path, folder: Path, programs: Path = DEVELOPERS, **variables: str) -> None:
+def check_page(
+    path: Path, folder: Path, programs: Path | str = DEVELOPERS, **variables: str
+) -> None:
     """Run a page, and compare all that it printed with what the page shows.
 
-    `programs` is the folder with `rsctl` and `python`, `variables` are more than a reader's.
+    `programs` has `rsctl` and `python`: a folder, or several as in PATH. `variables` are more than
+    a reader's.
     """
     page = read_page(path)
     ran = run_page(page, folder, programs, **variables)
@@ -154,7 +157,7 @@ def check_page(path: Path, folder: Path, programs: Path = DEVELOPERS, **variable
         assert not step.output or fits(step.output, printed), where
 
 
-def environment(folder: Path, programs: Path) -> dict[str, str]:
+def environment(folder: Path, programs: Path | str) -> dict[str, str]:
     """The variables of a user without configuration, credentials and CI."""
     kept = ("LANG", "RSCTL_BASE", "DOCKER_HOST", "TMPDIR", "SSL_CERT_FILE")
     return {

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .pages import all_pages, check_page, read_page
+from tests.kit import command_forks
+
+from .pages import DEVELOPERS, all_pages, check_page, read_page
 from .test_start import PAGES
 
 GUIDES = [path for path in all_pages() if path not in PAGES and read_page(path).commands]
@@ -14,5 +16,9 @@ GUIDES = [path for path in all_pages() if path not in PAGES and read_page(path).
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.stem)
-def test_the_page(page: Path, tmp_path: Path, torch_forks: dict[str, str]) -> None:
-    check_page(page, tmp_path, **torch_forks)
+def test_the_page(
+    page: Path, tmp_path: Path, command_server: Path, torch_forks: dict[str, str]
+) -> None:
+    (tmp_path / "bin").mkdir()
+    command_forks.write_program(tmp_path / "bin", command_server)
+    check_page(page, tmp_path, f"{tmp_path / 'bin'}:{DEVELOPERS}", **torch_forks)

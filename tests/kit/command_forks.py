@@ -16,7 +16,6 @@ import runpy
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,21 +32,26 @@ _MORE = ("boto3", "google.auth.transport.requests", "google.oauth2.service_accou
 
 @contextmanager
 def started(folder: Path) -> Iterator[Path]:
-    """A server of copies; gives its socket."""
-    path = folder / "socket"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.kit.command_forks", str(path)],
+    """A server of copies; gives its socket. Workers of pytest that share the folder share it."""
+    with fork_server.shared(
+        folder,
+        [sys.executable, "-m", "tests.kit.command_forks"],
         cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,  # the objects of copies for their files are made for pipes
-    )
-    try:
-        end = time.monotonic() + 300
-        while not path.exists() and server.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
+    ) as path:
         yield path
-    finally:
-        server.communicate()
+
+
+def write_program(folder: Path, server: Path) -> None:
+    """A program `rsctl` there that is a copy of the server with this socket."""
+    forked = str(Path(__file__).with_name("forked"))
+    program = folder / "rsctl"
+    program.write_text(
+        f"#!{sys.executable} -IS\nimport sys\nsys.path.insert(0, {forked!r})\n"
+        f"import sitecustomize as forked\n"
+        f"forked.be_forked({str(server)!r}, ['-m', 'rsctl', *sys.argv[1:]])\n"
+    )
+    program.chmod(0o755)
 
 
 class Copy(subprocess.Popen[Any]):

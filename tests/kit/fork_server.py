@@ -44,11 +44,25 @@ def started(
     """A server of this Python with a socket in this folder, and these variables; gives those of its
     users, whose Python must be the same.
 
+    Workers of pytest that share the folder share the server.
+    """
+    kit = Path(__file__).parent
+    environ = {**os.environ, "OMP_NUM_THREADS": "1", **more}
+    with shared(folder, [str(python), str(kit / "fork_server.py")], env=environ) as path:
+        # Without the folders before, a job could run by another rsctl than the tests import.
+        folders = filter(None, [str(kit / "forked"), os.environ.get("PYTHONPATH")])
+        yield {"TORCH_FORKS": str(path), "PYTHONPATH": os.pathsep.join(folders)}
+
+
+@contextmanager
+def shared(folder: Path, command: list[str], **options: Any) -> Iterator[Path]:
+    """The socket, in this folder, of a server that this command starts.
+
     Workers of pytest that share the folder share the server, which ends after the last of them.
     """
     from tests.kit.shared import locked  # the server itself does not find it
 
-    path, users, kit = folder / "socket", folder / "users", Path(__file__).parent
+    path, users = folder / "socket", folder / "users"
     with locked(folder):
         if not users.exists():
             os.mkfifo(users)
@@ -58,20 +72,14 @@ def started(
             path.unlink(missing_ok=True)
             end_of_input = os.open(users, os.O_RDONLY | os.O_NONBLOCK)
             user = os.open(users, os.O_WRONLY)
-            server = subprocess.Popen(
-                [str(python), str(kit / "fork_server.py"), str(path)],
-                env={**os.environ, "OMP_NUM_THREADS": "1", **more},
-                stdin=end_of_input,
-            )
+            server = subprocess.Popen([*command, str(path)], stdin=end_of_input, **options)
             os.close(end_of_input)
             end = time.monotonic() + 300
             while not path.exists() and server.poll() is None and time.monotonic() < end:
                 time.sleep(0.01)
             server.returncode = 0  # it may outlive this worker, which does not wait for it
     try:
-        # Without the folders before, a job could run by another rsctl than the tests import.
-        folders = filter(None, [str(kit / "forked"), os.environ.get("PYTHONPATH")])
-        yield {"TORCH_FORKS": str(path), "PYTHONPATH": os.pathsep.join(folders)}
+        yield path
     finally:
         os.close(user)
 

@@ -155,12 +155,6 @@ class Rsctl:
                 self("cancel", run["run"])
 
 
-@pytest.fixture(scope="session")
-def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with command_forks.started(tmp_path_factory.mktemp("commands")) as server:
-        yield server
-
-
 @pytest.fixture
 def rsctl(tmp_path: Path, command_server: Path) -> Iterator[Rsctl]:
     (tmp_path / "work").mkdir()

@@ -10,14 +10,15 @@ import sys
 _WORDS = [word for word in getattr(sys, "orig_argv", [])[1:] if word != "-u"]  # from 3.10 on
 
 
-def _be_forked(path: str) -> None:
+def be_forked(path: str, start: "list[str]") -> None:
     import json
     import signal
     import socket
 
     server = socket.socket(socket.AF_UNIX)
     server.connect(path)
-    request = {"start": _WORDS, "environ": dict(os.environ), "folder": os.getcwd()}
+    request = {"start": start, "environ": dict(os.environ), "folder": os.getcwd()}
+    request.update(kept=[], blocked=[], outlives=False)
     line = json.dumps(request).encode() + b"\n"
     sent = socket.send_fds(server, [line], [0, 1, 2])
     server.sendall(line[sent:])
@@ -37,4 +38,4 @@ if "TORCH_FORKS" in os.environ and (
     _WORDS[1:2] == ["rsctl.node.torchrun"]
     or (_WORDS and _WORDS[0].endswith(".py") and not _WORDS[0].endswith("rsctl_start.py"))
 ):
-    _be_forked(os.environ["TORCH_FORKS"])
+    be_forked(os.environ["TORCH_FORKS"], _WORDS)
