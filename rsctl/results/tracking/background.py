@@ -185,7 +185,8 @@ def lacking(run: RunRecord) -> str | None:
         names = [f"{tracker.kind} {tracker.location}" for tracker, _ in unsent(run)]
     except ValueError:  # a damaged record has nothing to send
         return None
-    return f"{' and '.join(names)} has not received all data of {run.run}" if names else None
+    have = "has" if len(names) == 1 else "have"
+    return f"{' and '.join(names)} {have} not received all data of {run.run}" if names else None
 
 
 def missing_lines(run: RunRecord) -> list[str]:
