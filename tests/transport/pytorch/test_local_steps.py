@@ -380,12 +380,12 @@ def test_a_lost_worker_ends_the_others_at_the_next_exchange(
     assert re.search(r"operation [12]\b", finding["message"])
 
 
-def test_a_thousand_steps_keep_no_memory(run: Run) -> None:
+def test_many_steps_keep_no_memory(run: Run) -> None:
     few, many = (
-        run("local.py", "--optimizer", "adam", "--steps", str(steps), **H4) for steps in (100, 1000)
+        run("local.py", "--optimizer", "adam", "--steps", str(steps), **H4) for steps in (100, 500)
     )
     for before, after in zip(few.ranks, many.ranks, strict=True):
-        assert after["peak_mb"] < before["peak_mb"] + 8
+        assert after["peak_mb"] < before["peak_mb"] + 4
 
 
 @pytest.mark.parametrize(
