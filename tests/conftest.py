@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,9 @@ _NEED_MORE = ("test_traffic_control.py", "test_site.py", "test_frameworks.py")
 
 _THEN = ("targets", "examples", "results/tracking", "images")
 """The slowest of the others."""
+
+_COPIED = ("api", "bench", "cli", "mcp", "results")
+"""Rooms whose tests are not about the start of supervisors, senders and drivers."""
 
 _HANDLERS = {
     signal.SIGINT: signal.default_int_handler,
@@ -87,6 +91,16 @@ def pytest_runtest_setup() -> None:
         signal.signal(number, handler)
     share_botocore_data()
     share_google_keys()
+
+
+@pytest.fixture(autouse=True)
+def copied_supervisors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In some rooms, what rsctl leaves running begins as a copy, see `command_forks`."""
+    room = request.path.relative_to(Path(__file__).parent).parts[0]
+    if room in _COPIED:
+        server = str(request.getfixturevalue("command_server"))
+        put = partial(monkeypatch.setattr, raising=False)
+        command_forks.copy_own_processes(server, put)
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -38,14 +39,20 @@ def imports() -> dict[str, set[str]]:
 
 
 def _imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    nodes = [*ast.walk(ast.parse(path.read_text()))]
-    blocks = [n for n in nodes if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
-    for_types = {id(node) for block in blocks for node in ast.walk(block)}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
+    for node in _statements(ast.parse(path.read_text()).body):
+        if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 module = f"{node.module}.{alias.name}"
                 yield module if module in known else str(node.module)
+
+
+def _statements(body: list[Any]) -> Iterator[Any]:
+    """The statements of a block and of those within, but for what is only for types."""
+    for node in body:
+        if not isinstance(node, ast.If) or "TYPE_CHECKING" not in ast.dump(node.test):
+            yield node
+            for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+                yield from _statements(getattr(node, part, []))
 
 
 def room_of(module: str) -> str:

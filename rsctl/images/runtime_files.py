@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import rsctl
@@ -46,9 +47,12 @@ def has_compiled_core() -> bool:
     return _CORE.is_file()
 
 
-def _python(prefix: str, room: str) -> Iterator[ContextEntry]:
-    for path in sorted((_PACKAGE / room).rglob("*.py")):
-        yield ContextEntry(f"{prefix}rsctl/{path.relative_to(_PACKAGE)}", path=path)
+@cache
+def _python(prefix: str, room: str) -> tuple[ContextEntry, ...]:
+    """The modules of a room, which this process hashes once: a bench plans many jobs."""
+    paths = sorted((_PACKAGE / room).rglob("*.py"))
+    names = (f"{prefix}rsctl/{path.relative_to(_PACKAGE)}" for path in paths)
+    return tuple(ContextEntry(name, path=path) for name, path in zip(names, paths, strict=True))
 
 
 def _core(prefix: str) -> Iterator[ContextEntry]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,8 @@ from rsctl.runs.home import is_rehearsed
 from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 from tests.bench.test_git_files import git
+from tests.kit import command_forks
+from tests.kit.commands import Done
 from tests.targets.conftest import rehearsed
 
 JOB = """
@@ -39,45 +40,44 @@ SCRIPT = "import sys\nprint('speed=%d' % (100 + int(sys.argv[-1])))\n"
 REHEARSE = ("bench", "run", "job.yaml", *rehearsed("vertex")[2:])
 
 
-def rsctl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rsctl", *arguments],
-        cwd=folder,
-        env={**os.environ, "CI": ""},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+Rsctl = Callable[..., Done]
+
+
+@pytest.fixture
+def rsctl(tmp_path: Path, command_server: Path) -> Rsctl:
+    """Calls rsctl."""
+    environ = {**os.environ, "CI": ""}
+    return partial(command_forks.run, command_server, cwd=tmp_path, env=environ)
 
 
 @pytest.mark.timeout(300)
-def test_every_cell_is_rehearsed_and_no_gate_takes_it(tmp_path: Path, rsctl_home: Path) -> None:
+def test_every_cell_is_rehearsed_and_no_gate_takes_it(tmp_path: Path, rsctl: Rsctl) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text(SCRIPT)
     (tmp_path / "job.yaml").write_text(JOB)
-    done = rsctl(tmp_path, *REHEARSE)
-    assert done.returncode == 0, done.stderr
-    assert "= 2 runs on vertex, a rehearsal on this machine" in done.stderr
+    done = rsctl(*REHEARSE)
+    assert done.code == 0, done.err
+    assert "= 2 runs on vertex, a rehearsal on this machine" in done.err
     [bench] = Benches(Store()).benches()
     assert bench.rehearsed
     assert bench.is_complete
     assert bench.command() == f"rsctl {' '.join(REHEARSE)}".replace("job", f"{tmp_path}/job")
     assert all(is_rehearsed(trial.run) for trial in bench.trials)
-    again = rsctl(tmp_path, *REHEARSE)
-    assert "every run of this bench is complete" in again.stderr
-    assert "a rehearsal on this machine" in rsctl(tmp_path, "bench", "status", "@last").stdout
+    again = rsctl(*REHEARSE)
+    assert "every run of this bench is complete" in again.err
+    assert "a rehearsal on this machine" in rsctl("bench", "status", "@last").out
     refused = f"error: {bench.bench} is a rehearsal: its times are measured on this machine\n"
     for option in (("-b", "@last"), ("-b", "b.json", "--update-baseline")):
-        gate = rsctl(tmp_path, "gate", "@last", *option)
-        assert gate.returncode == 2
-        assert gate.stderr.startswith(refused)
+        gate = rsctl("gate", "@last", *option)
+        assert gate.code == 2
+        assert gate.err.startswith(refused)
 
 
-def test_an_option_of_a_rehearsal_needs_one(tmp_path: Path, rsctl_home: Path) -> None:
+def test_an_option_of_a_rehearsal_needs_one(tmp_path: Path, rsctl: Rsctl) -> None:
     (tmp_path / "job.yaml").write_text(JOB)
-    done = rsctl(tmp_path, "bench", "run", "job.yaml", "--behaviour", "stockouts=1")
-    assert done.returncode == 2
-    assert "--behaviour requires --rehearse" in done.stderr
+    done = rsctl("bench", "run", "job.yaml", "--behaviour", "stockouts=1")
+    assert done.code == 2
+    assert "--behaviour requires --rehearse" in done.err
 
 
 def results(**fixed: str) -> Results:
@@ -126,30 +126,28 @@ def repository(folder: Path, text: str = SIDES) -> Path:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("target", ["vertex", "sagemaker"])
 def test_both_source_trees_of_a_gate_are_rehearsed_in_one_job(
-    tmp_path: Path, rsctl_home: Path, target: str
+    tmp_path: Path, rsctl: Rsctl, target: str
 ) -> None:
     repository(tmp_path)
     options = ("job.yaml", "--against", "main", *rehearsed(target))
-    done = rsctl(tmp_path, "gate", *options, "-o", "json")
-    gate = json.loads(done.stdout)
-    assert (done.returncode, gate["verdict"], gate["rehearsed"]) == (7, "regressed", True), gate
-    assert "packed: 6 runs in 1 job, which saves 5 starts of machines; their time" in done.stderr
-    assert "USD" not in done.stderr
+    done = rsctl("gate", *options, "-o", "json")
+    gate = done.json
+    assert (done.code, gate["verdict"], gate["rehearsed"]) == (7, "regressed", True), gate
+    assert "packed: 6 runs in 1 job, which saves 5 starts of machines; their time" in done.err
+    assert "USD" not in done.err
     [check] = gate["checks"]
     assert (check["baseline"], check["value"], check["pairs"]) == (100, 90, 3)
     [bench] = Benches(Store()).benches()
     assert len({packed_job(trial.run) for trial in bench.trials}) == 1
     assert all(is_rehearsed(trial.run) for trial in bench.trials)
     if target == "vertex":
-        again = rsctl(tmp_path, "gate", *options)
-        assert again.returncode == 7
-        assert again.stdout.endswith(
-            "a rehearsal on this machine, which does not measure the cloud\n"
-        )
+        again = rsctl("gate", *options)
+        assert again.code == 7
+        assert again.out.endswith("a rehearsal on this machine, which does not measure the cloud\n")
         assert len(Benches(Store()).benches()) == 1
-        confirm = rsctl(tmp_path, "gate", "@last", "--confirm", "3")
-        assert confirm.returncode == 2
-        assert "only `rsctl gate JOB --against main --rehearse` continues" in confirm.stderr
+        confirm = rsctl("gate", "@last", "--confirm", "3")
+        assert confirm.code == 2
+        assert "only `rsctl gate JOB --against main --rehearse` continues" in confirm.err
 
 
 @pytest.mark.parametrize(
@@ -162,11 +160,11 @@ def test_both_source_trees_of_a_gate_are_rehearsed_in_one_job(
     ],
 )
 def test_a_gate_that_cannot_be_rehearsed(
-    tmp_path: Path, rsctl_home: Path, words: tuple[str, ...], message: str
+    tmp_path: Path, rsctl: Rsctl, words: tuple[str, ...], message: str
 ) -> None:
     repository(tmp_path)
-    done = rsctl(tmp_path, "gate", "job.yaml", *words)
-    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    done = rsctl("gate", "job.yaml", *words)
+    assert (done.code, message in done.err) == (2, True), done.err
 
 
 @pytest.mark.parametrize(

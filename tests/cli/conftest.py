@@ -21,16 +21,19 @@ from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import Event, Failure, MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.local import compose, process
+from tests.kit import command_forks
 from tests.kit.commands import Done
 from tests.kit.polling import DEADLINE_SECONDS
 
 
 class Cli:
-    """Calls rsctl: `rsctl(...)` in this process, `rsctl.process(...)` in one of its own."""
+    """Calls rsctl: `rsctl(...)` in this process, `rsctl.process(...)` in one of its own, see
+    `command_forks`."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], server: Path) -> None:
         self.folder = folder
         self._capsys = capsys
+        self._server = server
 
     def __call__(self, *arguments: str) -> Done:
         self._capsys.readouterr()
@@ -42,6 +45,9 @@ class Cli:
         return [sys.executable, "-m", "rsctl", *arguments]
 
     def process(self, *arguments: str, stdin: str = "", **env: str) -> Done:
+        if not any(name.startswith("PYTHON") for name in env):
+            environ = {**os.environ, **env}
+            return command_forks.run(self._server, *arguments, stdin=stdin, env=environ)
         done = subprocess.run(
             self.argv(*arguments),
             env={**os.environ, **env},
@@ -86,14 +92,17 @@ class Cli:
 
 @pytest.fixture
 def rsctl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command_server: Path,
 ) -> Cli:
     """The command line in an empty folder, but for `src`, which has a script."""
     folder = tmp_path / "work"
     (folder / "src").mkdir(parents=True)
     (folder / "src" / "train.py").write_text("print('loss=1')\n")
     monkeypatch.chdir(folder)
-    return Cli(folder, capsys)
+    return Cli(folder, capsys, command_server)
 
 
 @pytest.fixture

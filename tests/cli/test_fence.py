@@ -157,10 +157,10 @@ def test_no_command_prints_what_acts(rsctl: Cli, hostile: str) -> None:
         ("nonsense::error::x\n::error::y",),
     ]
     shown = ""
-    modes = [("", command) for command in commands]
-    modes += [("1", command) for command in commands[:4]]
+    modes: list[tuple[dict[str, str], tuple[str, ...]]] = [({}, command) for command in commands]
+    modes += [({"PYTHONUNBUFFERED": "1"}, command) for command in commands[:4]]
     for unbuffered, command in modes:
-        done = rsctl.process(*command, GITHUB_ACTIONS="true", PYTHONUNBUFFERED=unbuffered)
+        done = rsctl.process(*command, GITHUB_ACTIONS="true", **unbuffered)
         own = [line for line in done.err.splitlines() if "title=" in line and line[:2] == "::"]
         assert acts(done.out) == [], command
         assert acts(done.err) == own, command

@@ -68,6 +68,7 @@ def test_a_running_job_is_profiled(rsctl: Cli) -> None:
 def test_the_ranks_of_torchrun_are_profiled(rsctl: Cli) -> None:
     (rsctl.folder / "src" / "train.py").write_text(TRAIN)
     job = JOB.replace("command: [python3, train.py], launcher: once", "script: train.py")
+    job = job.replace("{count: 2}", "{count: 1, processes: 2}")
     assert rsctl("submit", rsctl.write(job), "--detach", "-q").code == 0
     wait_until(lambda: rsctl("logs", "@last").out.count("started") == 2)
     done = rsctl("profile", "@last", "--seconds", "1", "-o", "json")

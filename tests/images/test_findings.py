@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, error, note, warning
-from rsctl.images import findings
+from rsctl.images import context, findings
 from rsctl.images.context import ContextEntry, LeftOut
 from rsctl.images.findings import (
     image_findings,
@@ -25,11 +25,18 @@ from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from .conftest import ReadJob
 
 
+@pytest.fixture
+def _unhashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is read."""
+    monkeypatch.setattr(context, "_hash_content", lambda _: "")
+
+
 def large_files(job: ReadJob) -> list[Finding]:
     """The findings about large files of the job's source."""
     return [f for f in recipe_of(job("base: base"), "compose")[1] if f.code.startswith("large-")]
 
 
+@pytest.mark.usefixtures("_unhashed")
 def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for name, size in (("data/a.bin", 300_000_000), ("b.bin", 100_000_000), ("c.bin", 99_999_999)):
@@ -42,6 +49,7 @@ def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.usefixtures("_unhashed")
 def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
     job: ReadJob, tmp_path: Path
 ) -> None:

@@ -150,11 +150,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.skipif(
     not PACKAGES and os.environ.get("CI") != "true", reason="FRAMEWORKS: see .ci/frameworks"
 )
-def test_the_variables_of_the_real_accelerate(folder: Path) -> None:
+def test_the_variables_of_the_real_accelerate(folder: Path, torch_forks: dict[str, str]) -> None:
     """Without its defaults, which `Accelerator()` has without the variables too."""
-    environ = {**os.environ, "PYTHONPATH": PACKAGES, "HOME": str(folder)}
+    path = f"{torch_forks['PYTHONPATH']}{os.pathsep}{PACKAGES}"
+    environ = {**os.environ, **torch_forks, "PYTHONPATH": path, "HOME": str(folder)}
+    (folder / "launch.py").write_text(ACCELERATE)
     done = subprocess.run(
-        [sys.executable, "-c", ACCELERATE],
+        [sys.executable, str(folder / "launch.py")],
         input=json.dumps([shlex.split(line) for line in LINES]),
         env={name: value for name, value in environ.items() if name != "OMP_NUM_THREADS"},
         stdout=subprocess.PIPE,

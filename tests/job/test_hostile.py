@@ -70,7 +70,7 @@ HOSTILE = {
         None,
     ),
     "a very long expression": (
-        f"{GOOD}metrics: {{a: {{regex: '{'([' * 400_000}])'}}}}\n",
+        f"{GOOD}metrics: {{a: {{regex: '{'([' * 100_000}])'}}}}\n",
         "at most",
     ),
     "a repeated repetition": (

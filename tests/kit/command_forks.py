@@ -16,14 +16,16 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.kit import fork_server
 from tests.kit.botocore_data import share_botocore_data
+from tests.kit.commands import Done
 from tests.kit.google_keys import share_google_keys
+from tests.kit.polling import DEADLINE_SECONDS
 
 _ROOMS = ("api", "bench", "cli", "clients", "estimate", "images", "job", "runs", "targets")
 _NOT = (".sdk", ".testing", ".strike_program")
@@ -104,14 +106,21 @@ class Command(Copy):
         super().__init__([sys.executable, "-m", "rsctl", *arguments], text=True, **options)
 
 
-def _copy_own_processes(server: str) -> None:
-    """Have supervisors, and what else a command leaves running, begin as copies too."""
+def run(server: Path, *arguments: str, stdin: str = "", **options: Any) -> Done:
+    """Run a command to its end."""
+    files = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with Command(server, *arguments, **files, **options) as process:
+        out, err = process.communicate(stdin, timeout=DEADLINE_SECONDS)
+    return Done(process.returncode, out, err)
+
+
+def copy_own_processes(server: str, put: Callable[[type, str, Any], None] = setattr) -> None:
+    """Have supervisors, and what else this process leaves running, begin as copies too."""
     from rsctl.runs.environment import OwnProcess
 
-    for name, value in vars(Copy).items():
-        if callable(value):
-            setattr(OwnProcess, name, value)
-    OwnProcess.server, OwnProcess.outlives = server, True  # type: ignore[attr-defined]
+    for name, value in {**vars(Copy), "server": server, "outlives": True}.items():
+        if not name.startswith("__"):
+            put(OwnProcess, name, value)
 
 
 def _import_all() -> None:
@@ -155,7 +164,7 @@ def _run(request: fork_server.Request) -> None:
     for number, file in zip([0, 1, 2, *request["kept"]], given, strict=True):
         os.dup2(file, number)
         os.close(file)
-    _copy_own_processes(sys.argv[1])
+    copy_own_processes(sys.argv[1])
     os.environ.clear()
     os.environ.update(request["environ"])
     os.chdir(request["folder"])

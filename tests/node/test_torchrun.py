@@ -65,7 +65,7 @@ if __name__ == "__main__":
     dist.init_process_group("gloo")
     sys.stdout.write(f"world {dist.get_world_size()}\\n")
     dist.destroy_process_group()
-    mp.spawn(main, args=(sys.argv[1:],), nprocs=2)
+    mp.start_processes(main, args=(sys.argv[1:],), nprocs=2, start_method="fork")
 """
 
 
@@ -164,9 +164,9 @@ PContext.close(None, signal.SIGTERM)
 
 
 def test_only_whoever_stops_a_node_limits_how_long_that_takes(
-    launch: Launch, script: Script
+    forked: Launch, script: Script
 ) -> None:
-    node = launch("--launcher", "once", "--python", "--", script(PATIENT_CLOSE))
+    node = forked("--launcher", "once", "--python", "--", script(PATIENT_CLOSE))
     assert (node.wait(), node.out) == (0, "15 1000000\n15 30\n")
 
 

@@ -35,7 +35,7 @@ def be_forked(path: str, start: "list[str]") -> None:
 
 
 if "TORCH_FORKS" in os.environ and (
-    _WORDS[1:2] == ["rsctl.node.torchrun"]
+    _WORDS[1:2] in (["rsctl.node.torchrun"], ["torch.distributed.run"])
     or (_WORDS and _WORDS[0].endswith(".py") and not _WORDS[0].endswith("rsctl_start.py"))
 ):
     be_forked(os.environ["TORCH_FORKS"], _WORDS)

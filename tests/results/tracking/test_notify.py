@@ -34,6 +34,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, now
 from rsctl.runs.tracker import TrackerError
+from tests.kit import command_forks
 from tests.kit.certificates import own_certificate
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.results.tracking.conftest import TrackedJob
@@ -348,7 +349,9 @@ def test_a_url_in_the_file_is_refused_and_not_repeated(value: str, tmp_path: Pat
     assert SECRET not in repr(found)
 
 
-def test_a_killed_follower_leaves_a_message_that_is_sent_once(hook: Hook, tmp_path: Path) -> None:
+def test_a_killed_follower_leaves_a_message_that_is_sent_once(
+    hook: Hook, tmp_path: Path, command_server: Path
+) -> None:
     text = JOB.replace('command: ["true"]', "script: wait.py").replace(
         '"${HOOK}"', '"${HOOK}", on: [succeeded]'
     )
@@ -357,13 +360,13 @@ def test_a_killed_follower_leaves_a_message_that_is_sent_once(hook: Hook, tmp_pa
         "    time.sleep(0.05)\n"
     )
     (tmp_path / "job.yaml").write_text(text)
-    command = [sys.executable, "-m", "rsctl", "submit", "job.yaml"]
-    follower = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    follower = command_forks.Command(command_server, "submit", "job.yaml", cwd=tmp_path, **nothing)
     wait_until(lambda: [each for each in _runs() if each.state is JobState.RUNNING])
     os.kill(follower.pid, signal.SIGKILL)
     follower.wait()
     (tmp_path / "go").touch()
-    subprocess.run([sys.executable, "-m", "rsctl", "watch", "@last"], check=True, cwd=tmp_path)
+    assert command_forks.run(command_server, "watch", "@last", cwd=tmp_path).code == 0
     wait_until(lambda: hook.messages)
     (run,) = _runs()
     assert [each["title"] for each in hook.messages] == ["job succeeded"]
@@ -382,30 +385,22 @@ notify: [{url: "${HOOK}", on: [failed, succeeded, regressed]}]
 """
 
 
-def _rsctl(folder: Path, *words: str) -> tuple[int, str]:
-    """The exit code of a command, and what it says to people."""
-    command = [sys.executable, "-m", "rsctl", *words]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=DEADLINE_SECONDS
-    )
-    return done.returncode, done.stderr
-
-
-def test_a_bench_sends_one_message(hook: Hook, tmp_path: Path) -> None:
+def test_a_bench_sends_one_message(hook: Hook, tmp_path: Path, command_server: Path) -> None:
     """When it has ended, and again when further runs have ended it."""
     cells = "matrix: {run.env.CODE: ['0', '3']}\n"
     (tmp_path / "job.yaml").write_text(BENCH + cells)
-    code, text = _rsctl(tmp_path, "bench", "run", "job.yaml", "-r", "2", "-p", "2")
-    assert (code, "trackers have not received" in text) == (1, False)
+    bench_run = ("bench", "run", "job.yaml", "-r", "1", "-p", "2")
+    done = command_forks.run(command_server, *bench_run, cwd=tmp_path)
+    assert (done.code, "trackers have not received" in done.err) == (1, False)
     wait_until(lambda: hook.messages)
     (bench,) = api.benches()
     failed = next(trial for trial in bench.record.latest().values() if trial.exit_code)
     head, cause, following = hook.messages[0]["message"].splitlines()
     assert head.startswith(f"{bench.id} on process failed after 0:")
-    assert head.endswith(": runs: 2 succeeded, 2 failed")
+    assert head.endswith(": runs: 1 succeeded, 1 failed")
     assert cause == f"{failed.run}: {failed.reason or 'failed'}"
     assert following == f"next: rsctl bench status {bench.id}"
-    assert _rsctl(tmp_path, "bench", "run", "job.yaml", "-r", "2")[0] == 1
+    assert command_forks.run(command_server, *bench_run, cwd=tmp_path).code == 1
     wait_until(lambda: hook.messages[1:])
     assert [each["title"] for each in hook.messages] == ["job bench failed"] * 2
 
@@ -439,16 +434,17 @@ def test_messages_about_a_bench_do_not_wait_for_the_end_of_a_run(hook: Hook) -> 
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """Judges the job with this loss by a baseline whose loss is 1."""
+def gate(tmp_path: Path, command_server: Path) -> Callable[..., int]:
+    """Judges the job with this loss by a baseline whose loss is 1; the exit code."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "job.yaml").write_text(BENCH.replace("failed, succeeded, ", ""))
 
-    def run(baseline: str, *words: str) -> tuple[int, str]:
+    def run(baseline: str, *words: str) -> int:
         rules = ("-r", "3", "-p", "3", "--max-regression", "loss=5%", "-b", f"../{baseline}")
-        return _rsctl(tmp_path / "work", "gate", "job.yaml", *rules, *words)
+        command = ("gate", "job.yaml", *rules, *words)
+        return command_forks.run(command_server, *command, cwd=tmp_path / "work").code
 
-    assert run("one.json", "--update-baseline")[0] == 0
+    assert run("one.json", "--update-baseline") == 0
     shutil.copy(tmp_path / "one.json", tmp_path / "two.json")
     return run
 
@@ -456,12 +452,10 @@ def gate(tmp_path: Path) -> Callable[..., tuple[int, str]]:
 WORSE = ("--set", "run.env.LOSS=2")
 
 
-def test_a_regression_is_sent_once_for_each_baseline(
-    hook: Hook, gate: Callable[..., tuple[int, str]]
-) -> None:
-    assert [gate("one.json", *WORSE)[0] for _ in range(2)] == [7, 7]
+def test_a_regression_is_sent_once_for_each_baseline(hook: Hook, gate: Callable[..., int]) -> None:
+    assert [gate("one.json", *WORSE) for _ in range(2)] == [7, 7]
     wait_until(lambda: hook.messages)
-    assert gate("two.json", *WORSE)[0] == 7
+    assert gate("two.json", *WORSE) == 7
     wait_until(lambda: hook.messages[1:])
     bench = api.bench("@last").id
     assert hook.messages[0] == {
@@ -477,11 +471,11 @@ def test_a_regression_is_sent_once_for_each_baseline(
 
 
 def test_a_regression_without_a_url_stays_due(
-    hook: Hook, gate: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+    hook: Hook, gate: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exit code of the gate does not depend on it."""
     monkeypatch.delenv("HOOK")
-    assert gate("one.json", *WORSE)[0] == 7
+    assert gate("one.json", *WORSE) == 7
     bench = api.bench("@last").id
     why = "the environment variable HOOK is not set, so no message can be sent"
     wait_until(lambda: why in str(bench_messages(bench, "regressed")))

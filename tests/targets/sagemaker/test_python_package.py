@@ -235,13 +235,16 @@ def test_a_script_whose_name_a_shell_changes(tmp_path: Path, code: Path) -> None
 
 
 @pytest.mark.parametrize("way", ["script", "module", "sh", "bash"])
-def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str) -> None:
+def test_a_rehearsal_runs_it(
+    rsctl: Rsctl, tmp_path: Path, code: Path, torch_forks: dict[str, str], way: str
+) -> None:
     data = rsctl.home / "rehearsal" / "s3" / "data" / "t"
     data.mkdir(parents=True)
     (data / "file").write_text("x")
-    run, ranks = {"script": "train.py"}, "2"
+    run: dict[str, Any] = {"script": "train.py", "env": torch_forks}
+    workers, ranks = 2, "2"
     if way == "module":
-        ranks = "None"  # the toolkit starts no ranks
+        workers, ranks = 1, "None"  # the toolkit starts no ranks
         (code / "setup.py").write_text(SETUP)
         run = {"script": None, "module": "trainer.task", "launcher": "none"}
     elif way != "script":
@@ -251,6 +254,7 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
     name = "a b" if way in ("sh", "bash") else "'a b'"  # a shell reads the quotes
     changes = {
         "run": {**run, "args": {"epochs": 2, "name": name}},
+        "workers": {"count": workers},
         "inputs": {"train": "s3://data/t/"},
     }
     (tmp_path / "job.yaml").write_text(json.dumps(merged(run_of(), changes)))
@@ -260,7 +264,7 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
     lines = [text for text in rsctl.log("@last").splitlines() if "train [" in text]
     assert [line.partition("train [")[2] for line in sorted(lines)] == [
         f"'--epochs', '2', '--name', 'a b'] train {ranks} 2 code"
-    ] * 2
+    ] * workers
 
 
 def test_a_rehearsal_by_processes_has_no_mpirun_of_an_image(

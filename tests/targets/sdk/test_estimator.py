@@ -19,6 +19,7 @@ from tests.kit.preloaded import Preloaded
 from tests.kit.rendering import merged
 
 from .conftest import PlanOf
+from .test_samples import RECORD
 
 SDK2_PYTHON = os.environ.get("SDK2_PYTHON", "")
 JOB = """
@@ -62,21 +63,21 @@ def overlay(**fields: Any) -> dict[str, Any]:
 def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
     """Runs programs without the seconds that importing the SDK takes."""
     folder = tmp_path_factory.mktemp("sdk")
-    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "HOME": str(folder)}
-    with Preloaded(
-        *(SDK2_PYTHON, folder, "sagemaker.pytorch", "sagemaker.session"),
-        environ={**os.environ, **keys},
-    ) as started:
+    modules = ("sagemaker.pytorch", "sagemaker.session")
+    with Preloaded(SDK2_PYTHON, folder, *modules, environ=environ(folder)) as started:
         yield started
+
+
+def environ(home: Path) -> dict[str, str]:
+    """The variables of a user of the SDK."""
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "HOME": str(home)}
+    return {**os.environ, **keys}
 
 
 def requests(sdk: Preloaded, folder: Path, *files: str) -> list[Any]:
     """What the SDK sends, see request_of_estimator.py."""
-    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "HOME": str(folder)}
-    environ = {**os.environ, **keys}
-    printed = sdk.run(
-        "tests.targets.sdk.request_of_estimator", *files, environ=environ, folder=folder
-    )
+    module = "tests.targets.sdk.request_of_estimator"
+    printed = sdk.run(module, *files, environ=environ(folder), folder=folder)
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
 
@@ -207,6 +208,13 @@ def test_an_estimator_says_all_that_the_job_says(
     sent = requests(sdk, tmp_path, *(f"{number}.yaml" for number in range(len(CASES))))
     for name, request in zip(CASES, sent, strict=True):
         assert (name, request) == (name, bodies[name])
+
+
+@needs_sdk
+def test_the_record_of_samples_is_what_estimators_send(sdk: Preloaded, tmp_path: Path) -> None:
+    made = tmp_path / "made.json"
+    sdk.run("tests.targets.sdk.requests_of_samples", str(made), environ=environ(tmp_path))
+    assert made.read_text() == RECORD.read_text()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -53,7 +53,9 @@ def test_it_reads_small_files_mounted_and_copied(made: Rsctl) -> None:
 @pytest.mark.skipif(
     not PACKAGES and os.environ.get("CI") != "true", reason="WEBDATASET: see .ci/webdataset"
 )
-def test_webdataset_reads_each_sample_of_the_shards_once(made: Rsctl) -> None:
+def test_webdataset_reads_each_sample_of_the_shards_once(
+    made: Rsctl, torch_forks: dict[str, str]
+) -> None:
     shards = '["./data/shards/train-{000..007}.tar"]'
     done = made(
         *(
@@ -66,7 +68,8 @@ def test_webdataset_reads_each_sample_of_the_shards_once(made: Rsctl) -> None:
             "matrix.inputs.train.mode=[copy]",
         ),
         *("--set", f"matrix.inputs.train.uri.local={shards}", "--set", "run.args.epochs=2"),
-        *("--set", f"run.env.PYTHONPATH={PACKAGES}"),
+        *("--set", f"run.env.PYTHONPATH={torch_forks['PYTHONPATH']}{os.pathsep}{PACKAGES}"),
+        *("--set", f"run.env.TORCH_FORKS={torch_forks['TORCH_FORKS']}"),
     )
     assert done.exit_code == 0, done.stderr
     read = [e for e in done.events if e["type"] == "metric" and e["name"] == "samples"]

@@ -202,15 +202,17 @@ def run(launch: Callable[..., Job]) -> Callable[..., Ended]:
 
 
 @pytest.fixture(scope="session")
-def torchrun(environ: dict[str, str]) -> Callable[..., Ended]:
+def torchrun(environ: dict[str, str], torch_forks: dict[str, str]) -> Callable[..., Ended]:
     """Run a script to its end on two ranks by torchrun itself."""
+    path = f"{torch_forks['PYTHONPATH']}{os.pathsep}{environ['PYTHONPATH']}"
+    forked = {**environ, **torch_forks, "PYTHONPATH": path}
 
     def torchrun(script: str, *arguments: str, **comm: str) -> Ended:
         program = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         wrapper = rsctl_start.command("rsctl.node.run_with_binding")[1:] if is_old() else []
         return ended(
             [*program, "--nproc-per-node", "2", *wrapper, str(SCRIPTS / script), *arguments],
-            {**environ, **comm},
+            {**forked, **comm},
         )
 
     return torchrun

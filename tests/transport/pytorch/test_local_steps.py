@@ -89,6 +89,12 @@ def test_what_scripts_do_beside_a_step(run: Run, options: tuple[str, ...]) -> No
     assert ended.digest
 
 
+@pytest.fixture(scope="module")
+def usual_run(run: Run) -> Any:
+    """A run without any option."""
+    return run("local.py", **H4)
+
+
 @pytest.mark.parametrize(
     ("other", "usual"),
     [
@@ -104,11 +110,11 @@ def test_what_scripts_do_beside_a_step(run: Run, options: tuple[str, ...]) -> No
     ids=["flag", "eval", "replicate", "copy", "compile", "validate", "teacher", "beside"],
 )
 def test_other_ways_to_train_give_the_same_numbers(
-    run: Run, other: tuple[str, ...], usual: tuple[str, ...]
+    run: Run, usual_run: Any, other: tuple[str, ...], usual: tuple[str, ...]
 ) -> None:
     ended = run("local.py", *other, **H4)
     assert equal_steps(ended) == [4, 8]
-    same = run("local.py", *usual, **H4)
+    same = run("local.py", *usual, **H4) if usual else usual_run
     if "--compile" in other and is_old():  # a compiled step of its SGD rounds differently
         assert ended.some == pytest.approx(same.some, rel=1e-5)
     else:
@@ -374,12 +380,12 @@ def test_a_lost_worker_ends_the_others_at_the_next_exchange(
     assert re.search(r"operation [12]\b", finding["message"])
 
 
-def test_a_thousand_steps_keep_no_memory(run: Run) -> None:
+def test_many_steps_keep_no_memory(run: Run) -> None:
     few, many = (
-        run("local.py", "--optimizer", "adam", "--steps", str(steps), **H4) for steps in (100, 1000)
+        run("local.py", "--optimizer", "adam", "--steps", str(steps), **H4) for steps in (100, 500)
     )
     for before, after in zip(few.ranks, many.ranks, strict=True):
-        assert after["peak_mb"] < before["peak_mb"] + 8
+        assert after["peak_mb"] < before["peak_mb"] + 4
 
 
 @pytest.mark.parametrize(

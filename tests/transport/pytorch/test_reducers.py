@@ -89,10 +89,10 @@ def test_compression_over_reducers(
     assert counted["reduced_bytes"] < 4 * GRADIENT_BYTES
 
 
-def test_a_gradient_scaler_over_1000_steps(run: Run, reducers: Reducers) -> None:
+def test_a_gradient_scaler_over_400_steps(run: Run, reducers: Reducers) -> None:
     """An overflow on one rank is skipped on all; nothing of it stays in the rounding errors."""
     pool = reducers(1)
-    script = ("scaled.py", "1000")
+    script = ("scaled.py", "400")
     plain = run(*script)
     ended = run(*script, **pool.environ, RSCTL_COMM_COMPRESSION="int8")
     assert ended.digest != plain.digest
@@ -100,7 +100,7 @@ def test_a_gradient_scaler_over_1000_steps(run: Run, reducers: Reducers) -> None
         assert ours["scales"] == theirs["scales"]
         assert ours["scales"][1:4] == [4096.0, 2048.0, 2048.0]
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=0.02)
-        assert ours["grown_kb"] < 4096
+        assert ours["grown_kb"] < 2048
 
 
 def test_gradients_of_a_dtype_that_reducers_do_not_know(run: Run, reducers: Reducers) -> None:
