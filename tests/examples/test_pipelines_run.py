@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
+
+from tests.kit import command_forks
 
 from .pipelines import ALL, FOLDER, Pipeline, github
 
@@ -35,12 +36,12 @@ GCLOUD = '#!/bin/sh\nshift 2\nfor f; do last=$f; done\nmkdir -p "$last"\ncp "$@"
 class Checkout:
     """A clone of a repository whose main branch has the baseline of the bench."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: Path) -> None:
         self.path = folder / "clone"
         tools = folder / "tools"
         tools.mkdir()
-        rsctl = f'#!/bin/sh\nexec "{sys.executable}" -m rsctl "$@"\n'
-        for name, text in {"rsctl": rsctl, "gh": GH, "gcloud": GCLOUD}.items():
+        command_forks.write_program(tools, server)
+        for name, text in {"gh": GH, "gcloud": GCLOUD}.items():
             (tools / name).write_text(text)
             (tools / name).chmod(0o755)
         (folder / "rsctl" / "bin").mkdir(parents=True)
@@ -101,8 +102,8 @@ class Checkout:
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    return Checkout(tmp_path_factory.mktemp("pipelines"))
+def checkout(tmp_path_factory: pytest.TempPathFactory, command_server: Path) -> Checkout:
+    return Checkout(tmp_path_factory.mktemp("pipelines"), command_server)
 
 
 @pytest.fixture
