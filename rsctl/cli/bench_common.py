@@ -33,13 +33,15 @@ def metric_names(cells: list[CellSummary]) -> list[str]:
 
 
 def format_statistic(statistic: CellStatistic | None) -> str:
-    """`123 samples/s (120 … 125)`, or `no data`."""
+    """`123 samples/s (120 … 125), 2 of 3 runs`, or `no data`; all runs are not mentioned."""
     if statistic is None or statistic.value is None:
         return "no data"
     values = [value for value in statistic.values if value is not None]
     text = format_number(statistic.value) + (f" {statistic.unit}" if statistic.unit else "")
     low, high = format_number(min(values)), format_number(max(values))
-    return text if low == high else f"{text} ({low} … {high})"
+    text = text if low == high else f"{text} ({low} … {high})"
+    count = len(statistic.values)
+    return text if statistic.n == count else f"{text}, {statistic.n} of {count} runs"
 
 
 def _runs(bench: Bench, cell: int) -> str:

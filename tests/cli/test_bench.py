@@ -125,6 +125,20 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert len(Benches(Store()).benches()) == 2
 
 
+def test_a_cell_says_how_many_of_its_runs_have_a_value(rsctl: Cli, job: str) -> None:
+    """The median of the others must not pass for the one of all, in the table and in a report."""
+    first = rsctl.folder / "first"
+    (rsctl.folder / "src" / "work.py").write_text(f"""
+from pathlib import Path
+print("speed=nan" if Path({str(first)!r}).exists() else "speed=100")
+Path({str(first)!r}).touch()
+""")
+    regex = r"metrics.speed.regex=speed=(\S+)"
+    done = rsctl("bench", "run", job, "-r", "2", "--set", "run.args.cell=1", "--set", regex)
+    assert "  2/2   100 items/s, 1 of 2 runs  " in done.out
+    assert "<td>100, 1 of 2 runs</td>" in rsctl("report", "@last", "-o", "-").out
+
+
 def test_the_file_says_how_often_if_nobody_else_does(rsctl: Cli, job: str) -> None:
     """By its gate."""
     rsctl.write(JOB + "gate: {repeat: 2}\n")

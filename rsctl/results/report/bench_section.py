@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rsctl.bench.samples import quantile
-from rsctl.bench.summary import counts, done, format_cell, format_trial, state_text
+from rsctl.bench.summary import (
+    CellStatistic,
+    counts,
+    done,
+    format_cell,
+    format_trial,
+    state_text,
+)
 from rsctl.findings import JobState, counted
 from rsctl.results.report.bench_charts import (
     BenchData,
@@ -109,16 +116,19 @@ def _cells(data: BenchData, names: Sequence[str]) -> Child:
         found = counts(data.bench, index)
         parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{data.bench.repeat}"]
         parts += [f"{count} {state.value}" for state, count in found.items()]
-        statistics = [_statistic(data.values(name)[index]) for name in names]
+        statistics = [_statistic(data.cells[index].get(name)) for name in names]
         rows.append([format_cell(cell), ", ".join(parts), *statistics])
     return table(head, rows)
 
 
-def _statistic(values: Sequence[float]) -> str:
-    if not values:
+def _statistic(statistic: CellStatistic | None) -> str:
+    values = [value for value in statistic.values if value is not None] if statistic else []
+    if statistic is None or not values:
         return "no data"
     middle, low, high = (format_number(quantile(values, part)) for part in (0.5, 0.0, 1.0))
-    return middle if low == high else f"{middle} ({low} … {high})"
+    text = middle if low == high else f"{middle} ({low} … {high})"
+    count = len(statistic.values)
+    return text if statistic.n == count else f"{text}, {statistic.n} of {count} runs"
 
 
 def _scaling(page: Page, data: BenchData) -> list[Child]:
