@@ -107,6 +107,13 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert row.split()[:3] == [bench.bench, "process", "succeeded"]
     assert row.endswith("  bench, 4 runs: 4 succeeded")
     assert len(rsctl("list", "--cells").out.splitlines()) == 5
+    for command in ("status", "logs", "cancel", "forget", "get"):  # which take a run
+        refused = rsctl(command, bench.bench)
+        assert (refused.code, refused.err) == (
+            2,
+            f"error: {bench.bench} is a bench, and not a run\n"
+            f"    -> show it: rsctl bench status {bench.bench}   its runs: rsctl list --cells\n",
+        )
     add("other-1", "succeeded", created="2026-01-01T00:00:00.000000Z")
     newest = rsctl("list", "-n", "1")
     assert [line.split()[0] for line in newest.out.splitlines()[1:]] == ["other-1"]
