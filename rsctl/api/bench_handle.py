@@ -29,7 +29,6 @@ from rsctl.bench.summary import (
 from rsctl.findings import ExitCode, JobState
 from rsctl.job.tracking import NOTIFY
 from rsctl.runs.store import Store
-from rsctl.runs.stream.formatting import format_number
 
 CANCEL_SECONDS = 60.0
 _WATCH_SECONDS = 0.5
@@ -53,8 +52,8 @@ class Bench:
         names = list(dict.fromkeys(name for cell in cells for name in cell.metrics))
         rows = [["CELL", "RUNS", *names]]
         for cell in cells:
-            found = [cell.metrics.get(name) for name in names]
-            rows.append([format_cell(cell.values), str(len(cell.runs)), *map(_median, found)])
+            found = [str(cell.metrics.get(name, CellStatistic())) for name in names]
+            rows.append([format_cell(cell.values), str(len(cell.runs)), *found])
         return html_table(f"{self!r}; values are medians of runs", rows)
 
     @property
@@ -219,9 +218,3 @@ class Bench:
                 for trial in sorted(record.trials, key=lambda trial: trial.key)
             ],
         }
-
-
-def _median(found: CellStatistic | None) -> str:
-    if found is None or found.value is None:
-        return ""
-    return f"{format_number(found.value)} {found.unit or ''}".rstrip()

@@ -67,7 +67,8 @@ def commits_between(folder: str, good: str, bad: str) -> list[KnownCommit]:
             git("merge-base", "--is-ancestor", first.commit, last.commit)
         except subprocess.CalledProcessError:
             message = f"{good} is not an ancestor of {bad}"
-            raise RsctlError(ExitCode.USAGE, error("commit", message, SHALLOW)) from None
+            remedy = f"give a good commit that {bad} contains; {SHALLOW}"
+            raise RsctlError(ExitCode.USAGE, error("commit", message, remedy)) from None
         listing = git(
             *("log", "--first-parent", "--reverse", "-z", "--no-show-signature"),
             *("--format=%H %ct %s", f"{first.commit}..{last.commit}", "--"),

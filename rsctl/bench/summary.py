@@ -13,6 +13,7 @@ from rsctl.bench.samples import Sample, quantile, samples
 from rsctl.findings import JobState
 from rsctl.job.matrix import format_value as format_value
 from rsctl.runs.store import Store
+from rsctl.runs.stream.formatting import format_number
 
 INCOMPLETE = "incomplete"
 """The state of a bench that has not ended and that no process runs."""
@@ -31,6 +32,17 @@ class CellStatistic(msgspec.Struct, kw_only=True):
     unit: Optional[str] = None
     goal: Optional[str] = None
     reason: Optional[str] = None
+
+    def __str__(self) -> str:
+        """`123 samples/s (120 … 125), 2 of 3 runs`, or `no data`; all runs are not mentioned."""
+        if self.value is None:
+            return "no data"
+        values = [value for value in self.values if value is not None]
+        text = format_number(self.value) + (f" {self.unit}" if self.unit else "")
+        low, high = format_number(min(values)), format_number(max(values))
+        text = text if low == high else f"{text} ({low} … {high})"
+        count = len(self.values)
+        return text if self.n == count else f"{text}, {self.n} of {count} runs"
 
 
 class CellSummary(msgspec.Struct, kw_only=True):

@@ -19,6 +19,7 @@ between the two sides breaks it, a disturbance that all cells of a repetition sh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from enum import Enum
 from statistics import median
@@ -27,10 +28,15 @@ from typing import NamedTuple, Optional
 import msgspec
 
 from rsctl.bench.exchanges import p_within
-from rsctl.bench.scores import several_apart
+from rsctl.bench.scores import ROUNDING, several_apart
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides, by_both, combine, effect, holm, p_lower
-from rsctl.bench.strata import blocks_of_strata, stratified_effect, stratified_p
+from rsctl.bench.strata import (
+    blocks_of_strata,
+    smallest_stratified_p,
+    stratified_effect,
+    stratified_p,
+)
 
 ALPHA = 0.05
 CONFIRMED = 0.2
@@ -110,9 +116,13 @@ def evidence_of(effect: Optional[float], p: float, moved: Sequence[Sides]) -> Ev
     """The evidence with `p_excluded`: of blocks with the candidate, then the baseline at the floor.
 
     It is 1 if several runs of the candidate are far worse than the others: the test sets such runs
-    apart, whose number the baseline does not explain.
+    apart, whose number the baseline does not explain. Where all runs of a block are equal, each is
+    exactly at the floor, which is allowed: it is the least p that so many runs can reach.
     """
-    excluded = p_within(moved)
+    blocks = [block for block in moved if all(block)]
+    ends = [(min(map(min, block)), max(map(max, block))) for block in blocks]
+    is_equal = all(math.isclose(*each, rel_tol=ROUNDING) for each in ends)
+    excluded = smallest_stratified_p(blocks) if is_equal else p_within(blocks)
     apart = several_apart(moved) if excluded < 1 else 0
     return Evidence(effect, p, 1.0 if apart else excluded, apart)
 

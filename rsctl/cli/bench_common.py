@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rsctl.api import Bench, CellStatistic, CellSummary, JobState, format_cell
 from rsctl.cli.views.table import write_table
-from rsctl.runs.stream.formatting import format_number
 
 _COLUMNS = 4
 """The number of metrics in the table; `-o json` has them all."""
@@ -15,7 +14,7 @@ def print_table(bench: Bench, cells: list[CellSummary]) -> None:
     names = metric_names(cells)
     rows = [["CELL", "RUNS", *map(str.upper, names)]]
     for index, cell in enumerate(cells):
-        statistics = [format_statistic(cell.metrics.get(name)) for name in names]
+        statistics = [str(cell.metrics.get(name, CellStatistic())) for name in names]
         rows.append([format_cell(cell.values), _runs(bench, index), *statistics])
     write_table(rows)
 
@@ -30,16 +29,6 @@ def metric_names(cells: list[CellSummary]) -> list[str]:
         if any(cell.metrics.get(name, CellStatistic()).n for cell in cells)
     ]
     return [*declared[: _COLUMNS - len(more)], *more]
-
-
-def format_statistic(statistic: CellStatistic | None) -> str:
-    """`123 samples/s (120 … 125)`, or `no data`."""
-    if statistic is None or statistic.value is None:
-        return "no data"
-    values = [value for value in statistic.values if value is not None]
-    text = format_number(statistic.value) + (f" {statistic.unit}" if statistic.unit else "")
-    low, high = format_number(min(values)), format_number(max(values))
-    return text if low == high else f"{text} ({low} … {high})"
 
 
 def _runs(bench: Bench, cell: int) -> str:

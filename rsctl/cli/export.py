@@ -61,7 +61,7 @@ def command(
 ) -> None:
     """Export runs and benches as tables: runs, samples, metrics, telemetry.
 
-    A figure is one number per run and metric. Runs of a bench have their cell's values as columns.
+    A sample is one number per run and metric. Runs of a bench have their cell's values as columns.
     In CSV, text that a spreadsheet could read as a formula starts with a '.
     """
     names = [name for name in TABLES if name in tables] or list(TABLES)

@@ -22,7 +22,7 @@ from rsctl.runs.records import RunRecord as RunRecord
 from rsctl.runs.records import RunSummary
 from rsctl.runs.rows import RUN_ROWS, run_of
 from rsctl.runs.store_errors import StoreError as StoreError
-from rsctl.runs.store_errors import damaged, not_found
+from rsctl.runs.store_errors import bench_given, damaged, not_found
 from rsctl.runs.stream.events import Attempt, Failure, MetricEvent, StateEvent
 from rsctl.runs.stream.headline import is_chief
 from rsctl.runs.stream.metrics import MACHINES
@@ -301,6 +301,8 @@ class Store(Database):
             matches = self._ids(prefix, reference)
         if len(matches) == 1:
             return matches[0]
+        if any(self.rows("SELECT 1 FROM benches WHERE id=?", reference)):
+            raise RsctlError(ExitCode.USAGE, bench_given(reference))
         raise RsctlError(ExitCode.USAGE, not_found(reference, matches))
 
     def ids(self) -> set[str]:

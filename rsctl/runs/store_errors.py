@@ -68,6 +68,12 @@ def not_found(reference: str, matches: list[str]) -> Finding:
     return error("run", f"there is no run {reference!r}", "see `rsctl list`")
 
 
+def bench_given(reference: str) -> Finding:
+    """A reference to a bench in the place of a run; `rsctl list` shows both."""
+    remedy = f"show it: rsctl bench status {reference}   its runs: rsctl list --cells"
+    return error("run", f"{reference} is a bench, and not a run", remedy)
+
+
 def _space(folder: Path) -> int:
     """Bytes that this user may write there."""
     try:

@@ -138,13 +138,30 @@ def test_a_program_that_is_no_worse_than_the_floor_is_not_beyond_it(
 
 @pytest.mark.parametrize("goal", ["max", "min"])
 @pytest.mark.parametrize("size", [1.5, 7.0, 20.0, 0.3, 1e300, -7.0])
-def test_a_regression_of_the_floor_itself_is_neither(goal: str, size: float) -> None:
+def test_a_regression_of_the_floor_itself_is_allowed(goal: str, size: float) -> None:
     """Without noise, rounding must not decide."""
     worse = 0.95 if (goal == "max") is (size > 0) else 1.05
     after = float(f"{size * worse:.6g}")  # as a program prints it
     cell = CellSides(*(oriented([value] * 5, goal) for value in (size, after)))
     evidence = weigh([cell], Floor(0.05))
-    assert decide(evidence, evidence.p, Floor(0.05)) is Verdict.INCONCLUSIVE
+    assert decide(evidence, evidence.p, Floor(0.05)) is Verdict.PASS
+
+
+@pytest.mark.parametrize("floor", [Floor(0.0), Floor(0.0, False)])
+def test_values_without_noise_pass_if_no_regression_is_allowed(floor: Floor) -> None:
+    """As a loss of a fixed seed, or a number of bytes: more runs could not decide more."""
+    same, enough, few = [2.5] * 5, [2.5] * 4, [2.5] * 2
+
+    def verdict(evidence: Evidence) -> Verdict:
+        return decide(evidence, evidence.p, floor)
+
+    assert verdict(weigh([CellSides(same, same)], floor)) is Verdict.PASS
+    assert verdict(weigh([CellSides(few, few)], floor)) is Verdict.INCONCLUSIVE
+    assert verdict(weigh([CellSides(same, [*enough, 2.4])], floor)) is Verdict.INCONCLUSIVE
+    assert verdict(weigh([CellSides(same, [2.4] * 5)], floor)) is Verdict.REGRESSED
+    assert verdict(weigh_pairs([PairedCell(same, same, block_numbers(5))], floor)) is Verdict.PASS
+    kinds = [Sides(few, few), Sides([9.0] * 3, [9.0] * 3)]
+    assert verdict(weigh_strata(kinds, floor)) is Verdict.PASS
 
 
 FAST = [100.0, 101.0, 99.0, 100.5, 99.5]

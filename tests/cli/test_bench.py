@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
+from rsctl.api import Bench
 from rsctl.bench.records import Against, Benches, BenchRecord
 from rsctl.cli.views.bench_plain import opening
 from rsctl.findings import JobState
@@ -107,6 +108,13 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert row.split()[:3] == [bench.bench, "process", "succeeded"]
     assert row.endswith("  bench, 4 runs: 4 succeeded")
     assert len(rsctl("list", "--cells").out.splitlines()) == 5
+    for command in ("status", "logs", "cancel", "forget", "get"):  # which take a run
+        refused = rsctl(command, bench.bench)
+        assert (refused.code, refused.err) == (
+            2,
+            f"error: {bench.bench} is a bench, and not a run\n"
+            f"    -> show it: rsctl bench status {bench.bench}   its runs: rsctl list --cells\n",
+        )
     add("other-1", "succeeded", created="2026-01-01T00:00:00.000000Z")
     newest = rsctl("list", "-n", "1")
     assert [line.split()[0] for line in newest.out.splitlines()[1:]] == ["other-1"]
@@ -123,6 +131,21 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert again.code == 0
     assert again.err == ""
     assert len(Benches(Store()).benches()) == 2
+
+
+def test_a_cell_says_how_many_of_its_runs_have_a_value(rsctl: Cli, job: str) -> None:
+    """The median of the others must not pass for the one of all, wherever a bench is shown."""
+    first = rsctl.folder / "first"
+    (rsctl.folder / "src" / "work.py").write_text(f"""
+from pathlib import Path
+print("speed=nan" if Path({str(first)!r}).exists() else "speed=100")
+Path({str(first)!r}).touch()
+""")
+    regex = r"metrics.speed.regex=speed=(\S+)"
+    done = rsctl("bench", "run", job, "-r", "2", "--set", "run.args.cell=1", "--set", regex)
+    assert "  2/2   100 items/s, 1 of 2 runs  " in done.out
+    assert "<td>100, 1 of 2 runs</td>" in rsctl("report", "@last", "-o", "-").out
+    assert "<td>100 items/s, 1 of 2 runs</td>" in Bench(the_bench())._repr_html_()
 
 
 def test_the_file_says_how_often_if_nobody_else_does(rsctl: Cli, job: str) -> None:

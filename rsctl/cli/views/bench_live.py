@@ -24,7 +24,6 @@ from rsctl.api import (
     cost_of,
     format_cell,
 )
-from rsctl.cli.bench_common import format_statistic
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.cli.views.bench_plain import PlainBenchView
 from rsctl.cli.views.status_lines import StatusLines
@@ -170,7 +169,7 @@ class LiveBenchView(PlainBenchView):
         """The statistic of the ended runs; before that the latest value."""
         statistic = cell_statistics(self._samples.get(cell, [])).get(name)
         if statistic is not None and statistic.n:
-            return format_statistic(statistic)
+            return str(statistic)
         for trial, feed in self._running.values():
             if trial.cell == cell and name in feed.tally.metrics:
                 return f"{format_number(feed.tally.last(name))} …"

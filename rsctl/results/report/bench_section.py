@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from rsctl.bench.samples import quantile
-from rsctl.bench.summary import counts, done, format_cell, format_trial, state_text
+from rsctl.bench.summary import (
+    CellStatistic,
+    counts,
+    done,
+    format_cell,
+    format_trial,
+    state_text,
+)
 from rsctl.findings import JobState, counted
 from rsctl.results.report.bench_charts import (
     BenchData,
@@ -21,7 +30,6 @@ from rsctl.results.report.html import Child, element, facts, paragraph, preforma
 from rsctl.results.report.page import Page, left_out
 from rsctl.results.report.result_section import card, state_mark, with_unit
 from rsctl.runs.cost import is_billed
-from rsctl.runs.stream.formatting import format_number
 
 FAILURES = 10
 """Failed runs whose last lines are shown at most."""
@@ -106,19 +114,13 @@ def _cells(data: BenchData, names: Sequence[str]) -> Child:
     head = ["cell", "runs", *map(data.title, names)]
     rows = []
     for index, cell in enumerate(data.bench.cells):
-        found = counts(data.bench, index)
-        parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{data.bench.repeat}"]
-        parts += [f"{count} {state.value}" for state, count in found.items()]
-        statistics = [_statistic(data.values(name)[index]) for name in names]
+        numbers = counts(data.bench, index)
+        parts = [f"{numbers.pop(JobState.SUCCEEDED, 0)}/{data.bench.repeat}"]
+        parts += [f"{count} {state.value}" for state, count in numbers.items()]
+        found = [data.cells[index].get(name, CellStatistic()) for name in names]
+        statistics = [str(replace(statistic, unit=None)) for statistic in found]
         rows.append([format_cell(cell), ", ".join(parts), *statistics])
     return table(head, rows)
-
-
-def _statistic(values: Sequence[float]) -> str:
-    if not values:
-        return "no data"
-    middle, low, high = (format_number(quantile(values, part)) for part in (0.5, 0.0, 1.0))
-    return middle if low == high else f"{middle} ({low} … {high})"
 
 
 def _scaling(page: Page, data: BenchData) -> list[Child]:
