@@ -32,6 +32,13 @@ _OWN_MODULE = (
     "{name} is in the source itself, in folder {root}: start the job from a folder where "
     "Python finds it"
 )
+_STEP = re.compile(
+    r"(?<![A-Za-z])(epoch|step|iter(?:ation)?)s?(?:\(train\))?[\"']?[ \t:=#\[(]{0,6}"
+    r"(\d{1,12}(?:\.\d{1,12})?)\b|\b(\d{1,12})/\d{1,12} \[|\]\[ {0,6}(\d{1,12})/\d{1,12}\]",
+    re.IGNORECASE,
+)
+_STEP_LINE = 400  # characters of a line that are examined
+_STEPS_SURVIVED, _SECONDS_SURVIVED = 3, 1.0
 MOST_FINDINGS = 1000
 """The most findings that a run takes from its job's lines: each is compared with all of them."""
 
@@ -232,7 +239,7 @@ def _announces(line: LogEvent) -> bool:
     return bool(record_of(line.text, *_STARTS))
 
 
-def _seconds_apart(first: Failure, second: Failure) -> float:
+def _seconds_apart(first: Failure | LogEvent, second: Failure | LogEvent) -> float:
     try:
         return seconds_between(first.time, second.time)
     except ValueError:  # a time that the job's own output gives
@@ -248,17 +255,38 @@ def _explained(
     tail, kills = _tail(folder, failure)
     if killer.out_of_memory is None and kills is not None:
         killer = killer._replace(out_of_memory=kills > 0)
-    logged, reported = failure_lines(line.text for line in tail), failure.lines
+    own = _since_last_steps(tail)
+    logged, reported = failure_lines(line.text for line in own), failure.lines
     origin = _origin(failure, tail)
     findings = [f for f in map(runtime_finding, tail) if f and f.code not in NO_CAUSES]
     signal = failure.signal or origin.signal
-    earlier = [line.text for line in tail]
+    earlier = [line.text for line in own]
     causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported, earlier)
     is_better = has_traceback(reported) and not has_traceback(logged)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
     causes = [_with_source(cause, lines, folder) for cause in causes]
     explained = replace(failure, lines=lines, causes=causes, signal=signal)
     return _placed(explained, origin, replica_on)
+
+
+def _since_last_steps(lines: list[LogEvent]) -> list[LogEvent]:
+    """The lines since the training's third-last step: the program survived all errors before it.
+
+    Steps that a program prints together, such as buffered output at its end, do not count.
+    """
+    lowest: dict[str, tuple[int, float, LogEvent]] = {}
+    for index in range(len(lines) - 1, -1, -1):
+        line = lines[index]
+        for match in _STEP.finditer(line.text[:_STEP_LINE]):
+            word = (match[1] or "").lower()
+            number = float(match[2] or match[3] or match[4])
+            count, least, last = lowest.get(word, (0, number + 1, line))
+            if number < least:
+                lowest[word] = count + 1, number, last
+                is_enough = count + 1 >= _STEPS_SURVIVED
+                if is_enough and _seconds_apart(line, last) >= _SECONDS_SURVIVED:
+                    return lines[index:]
+    return lines
 
 
 def _origin(failure: Failure, tail: list[LogEvent]) -> Origin:
