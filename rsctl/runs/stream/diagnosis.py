@@ -361,6 +361,8 @@ def _unknown(
     that Python raised, or only the way it ended.
     """
     native = find_native_error(lines) or find_native_error(reported)
+    if signal == "SIGABRT":
+        native = native or find_native_error(earlier)
     raised = find_exception(lines) or find_exception(reported)
     if native and not (raised and native.text in raised.text):
         return [_native(native, known)]
@@ -458,7 +460,10 @@ def _native(raised: Raised, known: Finding | None) -> Finding:
     return note(
         known.code if known else "abort",
         f"native code ended the program: {raised.text}",
-        f"{_OF_CONDITION if is_condition else _OF_NATIVE}; {_FAULT_HANDLER}",
+        advised(
+            f"{_OF_CONDITION if is_condition else _OF_NATIVE}; {_FAULT_HANDLER}",
+            find_advice(raised.text),
+        ),
     )
 
 

@@ -130,6 +130,14 @@ _NO_ERROR_LINE = re.compile(
 _PROSE = re.compile(r"\"[^\"]*\"|'[^']*'|#.*")
 _MARKS = re.compile(r"[\s~^]*$")
 _USER_CODE = "in user code:"
+_BELOW_STACKS = re.compile(
+    r"(?m:^)(?:encountered:|Error Message Summary:\n-{10,40})\n\s{0,4}"
+    r"(\S[^\n]{0,400}(?:\n[^\n]{1,200})?)"
+)
+"""Where DALI and Paddle write what is wrong, below the stacks that they show first."""
+
+_STACKS = ", which was used in the pipeline definition with the following traceback"
+_MOST_STACKS = 300
 _LISTS = re.compile(r"(?:[:,]|\d validation errors? for \S{1,120})\s*$")
 """A message that the next line continues: after a colon, a comma, or pydantic's count."""
 
@@ -404,6 +412,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 message = message or _asserted(kind, lines[:number])
             else:
                 message = _whole_text(message, following)
+            message = _with_summary(message, lines[number + 1 : number + 1 + _MOST_STACKS])
             text = _short(f"{kind}: {message}" if message else kind)
             found.append(
                 Raised(
@@ -455,11 +464,21 @@ def _is_importing(frames: Sequence[_Frame]) -> bool:
 
 def _of_user_code(message: str, following: Sequence[str]) -> str:
     """The message of the exception that Keras shows, indented, below its own "in user code:"."""
-    if message.strip() != _USER_CODE:
+    if message.strip().lower() != _USER_CODE:
         return message
     own = itertools.takewhile(lambda line: not line.strip() or line[:1].isspace(), following)
     raised = [match[2] for line in own if (match := _RAISED.match(line.strip())) and match[2]]
     return raised[-1] if raised else message
+
+
+def _with_summary(message: str, following: Sequence[str]) -> str:
+    """The message of Paddle, which is below its stacks, and of DALI, which continues below them."""
+    before, stacks, _ = message.partition(_STACKS)
+    if message and not stacks:
+        return message
+    match = _BELOW_STACKS.search("\n".join(following))
+    summary = " ".join(match[1].split()) if match else ""
+    return ": ".join(filter(None, (before, summary)))
 
 
 def _next_text(lines: Sequence[str], has_colon: bool) -> str:

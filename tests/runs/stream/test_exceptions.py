@@ -868,3 +868,56 @@ def test_an_example_of_a_package_is_a_script() -> None:
     found = [known_causes([line.format(text) for line in lines], 1, None) for text in texts]
     assert [cause.code for [cause] in found] == ["file-missing", "setting"]
     assert (found[1][0].remedy or "").startswith("see the condition before /content/diffusers/")
+
+
+PADDLE = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 32, in train_epoch
+    outputs = model(inputs)
+  File "/opt/lib/python3.7/site-packages/paddle/fluid/dygraph/tracer.py", line 43, in trace_op
+    not stop_gradient)
+paddle.fluid.core_avx.EnforceNotMet: 
+
+--------------------------------------------
+C++ Call Stacks (More useful to developers):
+--------------------------------------------
+0   paddle::platform::EnforceNotMet::EnforceNotMet(std::string const&, char const*, int)
+
+----------------------
+Error Message Summary:
+----------------------
+InvalidArgumentError: The number of channels is 32.
+  [Hint: Expected 32 == 3] at (/paddle/paddle/fluid/operators/conv_op.cc:104)
+"""
+
+
+def test_the_summary_of_paddle_below_its_stacks_is_the_message() -> None:
+    """Seen in https://github.com/PaddlePaddle/Paddle/issues/26410."""
+    raised = find_exception(PADDLE.splitlines())
+    assert raised is not None
+    assert raised.text == (
+        "paddle.fluid.core_avx.EnforceNotMet: InvalidArgumentError: The number of channels is 32. "
+        "[Hint: Expected 32 == 3] at (/paddle/paddle/fluid/operators/conv_op.cc:104)"
+    )
+
+
+def test_an_abort_has_the_message_above_the_stacks_of_native_code() -> None:
+    """Seen in https://github.com/PaddlePaddle/Paddle/issues/55635."""
+    lines = [
+        "terminate called after throwing an instance of 'phi::enforce::EnforceNotMet'",
+        "  what():  (Fatal) 900 seconds elapsed after the first worker stopped",
+        *["C++ Traceback (most recent call last):", "-" * 38] * 8,
+    ]
+    [cause] = known_causes(failure_lines(lines), 134, "SIGABRT", earlier=lines)
+    assert cause.message == (
+        "native code ended the program: phi::enforce::EnforceNotMet: (Fatal) 900 seconds elapsed "
+        "after the first worker stopped"
+    )
+
+
+def test_the_message_of_user_code_in_the_words_of_paddle() -> None:
+    """Seen in https://github.com/jiangnanboy/pdf_to_docx/issues/2."""
+    lines = ["ValueError: In user code:", "", "    InvalidArgumentError: The shapes differ."]
+    raised = find_exception(['  File "/app/t.py", line 1, in f', *lines])
+    assert raised is not None
+    assert raised.text == "ValueError: The shapes differ."
