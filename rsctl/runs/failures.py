@@ -52,6 +52,20 @@ _AFTER_A_LOSS = (LOST_PEER, "timeout", "worker-lost", "collective-mismatch", "co
 """The causes of a rank whose peer may have left."""
 
 
+_OF_MANY = (
+    *_AFTER_A_LOSS,
+    *("nccl", "rendezvous", "distributed", "pipe", "signal", "killed", "abort"),
+)
+"""How the codes of causes begin that do not tell the guilty rank from the others."""
+
+_ALIKE = (
+    "{count} processes failed alike at the same time, so look at what they share (code, settings, "
+    "data, services) rather than at one node"
+)
+_ALONE = (
+    "the other processes only lost this one, so look at what it alone has or does: its node, its "
+    "part of the data, and for rank 0 checkpoints, logs and evaluation"
+)
 Locks = dict[str, list[str]]
 """By replica, what each start of its launcher has announced: only that launcher's key fits."""
 
@@ -202,13 +216,34 @@ def first_failure(
     first = (explained_alone or explained)[0]
     left = early_end(_rank_records(folder), first) if _has_lost_a_peer(first) else None
     if left is None:
-        return first
+        return _compared(first, explained)
     own = [f for f in ordered if (f.replica, f.rank) == (left.replica, left.rank)]
     if own:  # it left by its own failure, and ended slowly
         return _explained(own[0], folder, known.get(left.replica, Killer()), replica_on)
     from rsctl.runs.stream.failure_lines import failure_lines
 
     return replace(left, lines=failure_lines(line.text for line in _tail(folder, left)[0]))
+
+
+def _compared(first: Failure, together: list[Failure]) -> Failure:
+    """The failure; if others failed together with it, its first remedy says how they compare.
+
+    Reports on whole nodes, which repeat those on their ranks, count only if no rank reported.
+    """
+    ranked = {(each.replica, each.rank): each for each in together if each.rank is not None}
+    together = [*ranked.values()] or together
+    codes = [cause.code for failure in together for cause in failure.causes[:1]]
+    cause = first.causes[0] if first.causes else None
+    if cause is None or first.signal or cause.code.startswith(_OF_MANY) or len(together) < 2:
+        return first
+    if codes == [cause.code] * len(together):
+        how = _ALIKE.format(count=len(together))
+    elif codes.count(cause.code) == 1 and all(c == cause.code or c in _AFTER_A_LOSS for c in codes):
+        how = _ALONE
+    else:
+        return first
+    told = replace(cause, remedy="; ".join(filter(None, (cause.remedy, how))))
+    return replace(first, causes=[told, *first.causes[1:]])
 
 
 def _has_lost_a_peer(failure: Failure) -> bool:
