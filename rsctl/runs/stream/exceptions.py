@@ -87,8 +87,11 @@ _ERROR_LINE = re.compile(
 _BELOW_ERROR = re.compile(
     r"(?:\[[^\]]{1,20}\]:? ?|> )?(?:[DIW]\d{4} \d\d:\d\d:|\[W\d{0,4} (?!\S{1,30} TCPStore)"
     r"|\d{4}-\d\d-\d\d[ T][\d:.,]{8,20}:? [DIW] (?!tensorflow/core/framework/op_kernel)"
-    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|xla_bridge\.py:\d|libibverbs: Warning: couldn't load driver"
-    r"|\S{1,300}\.py:\d{1,7}: \w{0,40}Warning: )"
+    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|[Ww]arning: |xla_bridge\.py:\d"
+    r"|libibverbs: Warning: couldn't load driver"
+    r"|\S{1,300}\.py:\d{1,7}: \w{0,40}Warning: "
+    r"|\[?\d{4}-\d\d-\d\d[ T][\d:.,]{5,20}Z?[\]\s|-]{1,5}"
+    r"(?:\[?[\w.:]{1,80}[\]\s|-]{1,5}){0,5}\[?WARNING\b(?! {0,2}\| fairseq|\s+worker\.py))"
 )
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
 _NO_FAILURE = re.compile(
@@ -118,6 +121,7 @@ REFERS = (
 _NO_ERROR_LINE = re.compile(
     rf"{REFERS}"
     r"|[Ww]arning|WARN(?!.{0,40}ERROR)|NCCL INFO|[Rr]etrying|will retry|trying again"
+    r"|\b[Ii]gnor(?:ing|ed)\b|\b[Ss]kipp(?:ing|ed)\b"
     r"|^\[?W\d{0,4}[ \]]|exit(?:ed|s)? ?(?:with|code)|exitcode"
     r"|dependency resolver does not|TrainingFailedError|RayTaskError\.as_|Trials did not complete"
     r"|restarting failed container|coredump_hook|crash data gathering"
