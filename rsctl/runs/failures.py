@@ -32,6 +32,13 @@ _OWN_MODULE = (
     "{name} is in the source itself, in folder {root}: start the job from a folder where "
     "Python finds it"
 )
+_STEP = re.compile(
+    r"(?<![A-Za-z])(epoch|step|iter(?:ation)?)s?(?:\(train\))?[\"']?[ \t:=#\[(]{0,6}"
+    r"(\d{1,12}(?:\.\d{1,12})?)\b|\b(\d{1,12})/\d{1,12} \[|\]\[ {0,6}(\d{1,12})/\d{1,12}\]",
+    re.IGNORECASE,
+)
+_STEP_LINE = 400  # characters of a line that are examined
+_STEPS_SURVIVED, _SECONDS_SURVIVED = 3, 1.0
 MOST_FINDINGS = 1000
 """The most findings that a run takes from its job's lines: each is compared with all of them."""
 
@@ -45,6 +52,20 @@ _AFTER_A_LOSS = (LOST_PEER, "timeout", "worker-lost", "collective-mismatch", "co
 """The causes of a rank whose peer may have left."""
 
 
+_OF_MANY = (
+    *_AFTER_A_LOSS,
+    *("nccl", "rendezvous", "distributed", "pipe", "signal", "killed", "abort"),
+)
+"""How the codes of causes begin that do not tell the guilty rank from the others."""
+
+_ALIKE = (
+    "{count} processes failed alike at the same time, so look at what they share (code, settings, "
+    "data, services) rather than at one node"
+)
+_ALONE = (
+    "the other processes only lost this one, so look at what it alone has or does: its node, its "
+    "part of the data, and for rank 0 checkpoints, logs and evaluation"
+)
 Locks = dict[str, list[str]]
 """By replica, what each start of its launcher has announced: only that launcher's key fits."""
 
@@ -195,13 +216,34 @@ def first_failure(
     first = (explained_alone or explained)[0]
     left = early_end(_rank_records(folder), first) if _has_lost_a_peer(first) else None
     if left is None:
-        return first
+        return _compared(first, explained)
     own = [f for f in ordered if (f.replica, f.rank) == (left.replica, left.rank)]
     if own:  # it left by its own failure, and ended slowly
         return _explained(own[0], folder, known.get(left.replica, Killer()), replica_on)
     from rsctl.runs.stream.failure_lines import failure_lines
 
     return replace(left, lines=failure_lines(line.text for line in _tail(folder, left)[0]))
+
+
+def _compared(first: Failure, together: list[Failure]) -> Failure:
+    """The failure; if others failed together with it, its first remedy says how they compare.
+
+    Reports on whole nodes, which repeat those on their ranks, count only if no rank reported.
+    """
+    ranked = {(each.replica, each.rank): each for each in together if each.rank is not None}
+    together = [*ranked.values()] or together
+    codes = [cause.code for failure in together for cause in failure.causes[:1]]
+    cause = first.causes[0] if first.causes else None
+    if cause is None or first.signal or cause.code.startswith(_OF_MANY) or len(together) < 2:
+        return first
+    if codes == [cause.code] * len(together):
+        how = _ALIKE.format(count=len(together))
+    elif codes.count(cause.code) == 1 and all(c == cause.code or c in _AFTER_A_LOSS for c in codes):
+        how = _ALONE
+    else:
+        return first
+    told = replace(cause, remedy="; ".join(filter(None, (cause.remedy, how))))
+    return replace(first, causes=[told, *first.causes[1:]])
 
 
 def _has_lost_a_peer(failure: Failure) -> bool:
@@ -232,7 +274,7 @@ def _announces(line: LogEvent) -> bool:
     return bool(record_of(line.text, *_STARTS))
 
 
-def _seconds_apart(first: Failure, second: Failure) -> float:
+def _seconds_apart(first: Failure | LogEvent, second: Failure | LogEvent) -> float:
     try:
         return seconds_between(first.time, second.time)
     except ValueError:  # a time that the job's own output gives
@@ -248,17 +290,38 @@ def _explained(
     tail, kills = _tail(folder, failure)
     if killer.out_of_memory is None and kills is not None:
         killer = killer._replace(out_of_memory=kills > 0)
-    logged, reported = failure_lines(line.text for line in tail), failure.lines
+    own = _since_last_steps(tail)
+    logged, reported = failure_lines(line.text for line in own), failure.lines
     origin = _origin(failure, tail)
     findings = [f for f in map(runtime_finding, tail) if f and f.code not in NO_CAUSES]
     signal = failure.signal or origin.signal
-    earlier = [line.text for line in tail]
+    earlier = [line.text for line in own]
     causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported, earlier)
     is_better = has_traceback(reported) and not has_traceback(logged)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
     causes = [_with_source(cause, lines, folder) for cause in causes]
     explained = replace(failure, lines=lines, causes=causes, signal=signal)
     return _placed(explained, origin, replica_on)
+
+
+def _since_last_steps(lines: list[LogEvent]) -> list[LogEvent]:
+    """The lines since the training's third-last step: the program survived all errors before it.
+
+    Steps that a program prints together, such as buffered output at its end, do not count.
+    """
+    lowest: dict[str, tuple[int, float, LogEvent]] = {}
+    for index in range(len(lines) - 1, -1, -1):
+        line = lines[index]
+        for match in _STEP.finditer(line.text[:_STEP_LINE]):
+            word = (match[1] or "").lower()
+            number = float(match[2] or match[3] or match[4])
+            count, least, last = lowest.get(word, (0, number + 1, line))
+            if number < least:
+                lowest[word] = count + 1, number, last
+                is_enough = count + 1 >= _STEPS_SURVIVED
+                if is_enough and _seconds_apart(line, last) >= _SECONDS_SURVIVED:
+                    return lines[index:]
+    return lines
 
 
 def _origin(failure: Failure, tail: list[LogEvent]) -> Origin:

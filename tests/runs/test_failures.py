@@ -204,6 +204,34 @@ def test_the_earliest_failure_is_the_first_unless_it_only_lost_a_peer(
     assert found.lines == (BROKEN if first == "worker-1" else LOST)
 
 
+@pytest.mark.parametrize(
+    ("logs", "end"),
+    [
+        ([BROKEN, BROKEN], "; 2 processes failed alike at the same time, so look at what they"),
+        ([BROKEN, LOST], "; the other processes only lost this one, so look at what it alone has"),
+        ([BROKEN, ["KeyError: 'a'"]], None),
+        ([["ncclInternalError: x"], ["ncclInternalError: x"]], None),
+        ([LOST, LOST], None),
+    ],
+)
+def test_the_remedy_says_whether_others_failed_alike(
+    logs: list[list[str]], end: str | None
+) -> None:
+    folder = begun(worker_0=logs[0], worker_1=logs[1])
+    failures = [Failure(replica=f"worker-{n}", time=at(5), exit_code=1) for n in range(2)]
+    alone = first_failure(failures[:1], folder).causes[0].remedy or ""
+    remedy = first_failure(failures, folder).causes[0].remedy or ""
+    assert remedy.startswith(alone + (end or ""))
+    assert (remedy == alone) == (end is None)
+
+
+def test_the_report_of_a_node_on_its_rank_is_not_another_process() -> None:
+    folder = begun(worker_0=BROKEN)
+    failures = [Failure(replica="worker-0", time=at(5), exit_code=1, rank=r) for r in (0, None)]
+    alone = first_failure(failures[:1], folder)
+    assert first_failure(failures, folder).causes == alone.causes
+
+
 def test_where_all_have_lost_a_peer_the_earliest_is_the_first() -> None:
     folder = begun(worker_0=LOST, worker_1=LOST)
     failures = [
@@ -230,6 +258,50 @@ def test_the_lines_are_those_before_the_report_of_that_rank() -> None:
     assert (found.lines, found.rank) == (BROKEN, 1)
     unreported = first_failure([Failure(replica="worker-0", time=at(9), exit_code=3)], folder)
     assert unreported.lines[-1] == "the launcher's own"
+
+
+OUT_OF_MEMORY = [
+    "Traceback (most recent call last):",
+    '  File "/app/train.py", line 9, in evaluate',
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+]
+
+
+@pytest.mark.parametrize(
+    ("after", "codes"),
+    [
+        (["step 4 loss 0.5", "step 5 loss 0.4", "step 6 loss 0.4"], []),
+        (["INFO Epoch [3][10/90] loss 0.5", "INFO Epoch [4][10/90]", "INFO Epoch [5][10/90]"], []),
+        ([" 4%| | 4/99 [0:01<0:09]", " 5%| | 5/99 [0:01<0:09]", " 6%| | 6/99 [0:01<0:09]"], []),
+        ([f"Epoch(train)  [3][{n}0/90]  lr: 1e-4" for n in range(3)], []),
+        ([f"{{'loss': 0.5, 'epoch': 0.{n}1}}" for n in range(3)], []),
+        ([f"[{n}/9] c++ -c a{n}.cc" for n in range(9)], ["gpu-memory"]),  # a build by ninja
+        (["step 4", "step 4", "step 4", "step 4"], ["gpu-memory"]),  # each rank's line of one step
+        (["epoch 1", "step 40", "iter 9"], ["gpu-memory"]),  # the summary of a tracker
+        (["step 4", "step 5"], ["gpu-memory"]),
+    ],
+)
+def test_an_error_before_the_last_steps_did_not_end_the_program(
+    after: list[str], codes: list[str]
+) -> None:
+    folder = begun(worker_0=["step 1", *OUT_OF_MEMORY, *after])
+    found = first_failure([Failure(replica="worker-0", time=at(30), exit_code=1)], folder)
+    assert [cause.code for cause in found.causes] == codes
+    assert ("Traceback" in found.lines[0]) == bool(codes)
+
+
+def test_steps_that_a_program_prints_together_at_its_end_follow_the_error() -> None:
+    folder = begun(worker_0=OUT_OF_MEMORY)
+    with folder.log("worker-0").open("a") as log:
+        log.writelines(f"{at(3)} o step {number}\n" for number in range(9))
+    found = first_failure([Failure(replica="worker-0", time=at(3), exit_code=1)], folder)
+    assert [cause.code for cause in found.causes] == ["gpu-memory"]
+
+
+def test_a_kill_after_a_survived_error_and_steps_is_a_kill() -> None:
+    folder = begun(worker_0=[*OUT_OF_MEMORY, "step 1", "step 2", "step 3"])
+    failure = Failure(replica="worker-0", time=at(9), exit_code=137, signal="SIGKILL")
+    assert [cause.code for cause in first_failure([failure], folder).causes] == ["killed"]
 
 
 def test_a_traceback_in_colours_has_the_same_cause() -> None:

@@ -72,6 +72,19 @@ SETUP_CAUSES = (
     ),
     cause(
         "environment",
+        r"(Error while loading conda (?:plugins|entry point)[^\n]{0,120})"
+        r"|(error occurred while (?:un)?installing package '[^'\n]{1,120}')"
+        r"|(Conda(?:Verification|Memory|OS)Error: [^\n]{1,100})",
+        "conda failed, and not a package of the script: {names}",
+        "use another or a new installation of conda or micromamba, with a folder of packages on a "
+        "disk with free space (CONDA_PKGS_DIRS); delete an environment that is half made",
+    ),
+)
+"""Errors that explain what the script misses later."""
+
+MODULE_CAUSES = (
+    cause(
+        "environment",
         r"Unable to locate a modulefile for '([^'\n]{1,100})'"
         r"|following module\(s\) are unknown:\s{0,9}\"([^\"\n]{1,100})\""
         r"|Lmod has detected the following error:(?!\s{1,9}The following)\s{0,9}([^\n]{1,120})"
@@ -82,17 +95,8 @@ SETUP_CAUSES = (
         "correct the name of the environment or module, and load what it depends on before; batch "
         "scripts need the shell's set-up of conda (`source .../etc/profile.d/conda.sh`)",
     ),
-    cause(
-        "environment",
-        r"(Error while loading conda (?:plugins|entry point)[^\n]{0,120})"
-        r"|(error occurred while (?:un)?installing package '[^'\n]{1,120}')"
-        r"|(Conda(?:Verification|Memory|OS)Error: [^\n]{1,100})",
-        "conda failed, and not a package of the script: {names}",
-        "use another or a new installation of conda or micromamba, with a folder of packages on a "
-        "disk with free space (CONDA_PKGS_DIRS); delete an environment that is half made",
-    ),
 )
-"""Errors that explain why a module or a program is missing later."""
+"""As `SETUP_CAUSES`; clusters write such lines for jobs that need no modules, too."""
 
 POD_CAUSES = (
     cause(

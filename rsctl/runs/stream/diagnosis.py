@@ -10,7 +10,7 @@ from rsctl.known_errors import KnownError, find_known_error, find_known_errors
 from rsctl.runs.stream.accelerator_causes import HARMLESS_WARNING
 from rsctl.runs.stream.advice import advised, find_advice
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
-from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
+from rsctl.runs.stream.cluster_causes import MODULE_CAUSES, PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
 from rsctl.runs.stream.ends import LOST_PEER, Killer, signal_name
 from rsctl.runs.stream.exception_kinds import (
@@ -48,15 +48,18 @@ TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedEr
 _LONGEST_LINE = 4096
 _MOST_TEXT = 200_000  # characters: all rules together take about a second for each 100,000
 _SHORT_LINE = 200
+_SHORT_START = 60
 _LONGEST_CALL = 80
 _SCRIPT_LINE = "the script's line in the traceback"  # of the remedies
 _END_OF_PACKAGE = re.compile(r"[/.]|-\d")  # apex-0.1-py3.8.egg/apex
+_EARLIER = "an earlier error of its log may be the reason: "
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
     r"\(ignored\)\s*$|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
-    r"|Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d"
-    r"|retryable exception: "
+    r"|Retrying \(Retry\(|[Rr]etrying (?:in \d|after |because )"
+    r"|thrown while requesting [A-Z]{3,6} |\b[Ss]kipping [^\n:]{1,200} because "
+    r"|retryable exception: |^(?:[^\n]{0,60}[|\]:] {0,2})?[Ii]gnor(?:ing|ed) |, skipped: "
 )
 """A failure that the program survived: a request that it made again raises an exception if the last
 one fails, too.
@@ -79,11 +82,21 @@ _VAGUE = re.compile(
     r"|ValueError: Not able to read records in the JSON file"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
-_ABORTED = re.compile(
-    r"(?:terminate called without an active exception|pure virtual method called"
-    r"|(?:.{1,200}: line \d{1,6}: *\d{1,9} )?Aborted\b.*|\s*)$"
+_OWN_END = re.compile(r"AssertionError|(?:subprocess\.)?CalledProcessError")
+_A_FRAME = re.compile(r"File \"[^\"\n]{1,300}\", line \d")
+_AT_EXIT = frozenset({"SIGABRT", "SIGSEGV"})
+_AFTER_EXCEPTION = re.compile(
+    r"(?:.{1,200}: line \d{1,6}: *\d{1,9} )?(?:Aborted|Segmentation fault)\b|terminate called "
+    r"|pure virtual method called|FATAL: exception not rethrown|Fatal Python error: "
+    r"|double free |corrupted |(?:free|\w{0,20}alloc\w{0,20})\(\): |munmap_chunk\(\)"
+    r"|wandb: |\(raylet|srun: |slurmstepd: (?!.{0,200}(?i:oom))"
+    r"|(?:rm|cp|mv|mkdir|tar|rsync|cat): |upload failed: "
+    r"|[EWF]\d{4} \d\d:|\[[EW]\d{0,4} |\[rank\d{1,6}\]:\[[EW]"
+    r"|[^\s:]{1,80}:\d{1,10}:\d{1,10} \[\d{1,3}\] "
 )
-"""Lines that follow an exception, as the program ends while threads of its libraries still run."""
+"""Lines that follow the exception which ends a program: the crash of its libraries' threads, its
+tracker, its launcher, the rest of the shell script.
+"""
 
 _OF_LAUNCHER = re.compile(
     rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|{_REFERRING}|ChildFailedError|SystemExit"
@@ -246,8 +259,10 @@ def known_causes(
     """
     killer = killer or Killer()
     ended_by = signal or signal_name(exit_code - 128)  # as in shells and container engines
-    if before := _before_abort(lines, ended_by):
-        return known_causes(before, 1, None, killer, reported, earlier)
+    if before := _up_to_exception(lines, ended_by):
+        found = known_causes(before, 1, None, killer, reported, earlier)
+        if not any(map(_is_effect, found)):
+            return found
     texts = [_text(lines), _text(reported)]
     whole = earlier or lines
     whole_text = _text(earlier) if earlier else texts[0]
@@ -260,8 +275,11 @@ def known_causes(
     if found and all(map(_is_effect, found)):  # the reason stands before them
         found = _causes(CAUSES, _errors_in(earlier)) or found
     found = _most_specific(found, exit_code)
-    if not found or {each.code for each in found} & _MISSING:
-        found = _causes(SETUP_CAUSES, whole_text) + found
+    raised = find_exception(lines)
+    is_vague = _is_vague(raised)
+    if not {each.code for each in found}.isdisjoint(_MISSING) or not found:
+        tables = SETUP_CAUSES if not found and not is_vague else (*SETUP_CAUSES, *MODULE_CAUSES)
+        found = _causes(tables, whole_text) + found
     if found:
         return _with_warning(found, whole)
     signal = ended_by
@@ -270,12 +288,12 @@ def known_causes(
     found = _first_causes([SCRIPT_CAUSES], texts)
     found = [_advised(each) if each.code == "compile" else each for each in found]
     found = _most_specific(found, exit_code)
-    raised = find_exception(lines)
-    is_vague = _is_vague(raised)
     if not found and is_vague:
         errors = _errors_in(earlier)
         found = _most_specific(_first_causes([CAUSES, SCRIPT_CAUSES], [errors]), exit_code)
         texts.append(errors)
+        if _ends_by_itself(raised, whole):
+            found = [note(each.code, f"{_EARLIER}{each.message}", each.remedy) for each in found]
     general = _first_causes([GENERAL_CAUSES], texts)
     if not is_vague or (raised and raised.text.startswith("AssertionError")):
         general = [each for each in general if each.code != "script-failed"]
@@ -286,20 +304,19 @@ def known_causes(
     return found or _ended_from_outside(signal) or ([_EXIT] if exit_code == _MINUS_ONE else [])
 
 
-def _before_abort(lines: Sequence[str], signal: str | None) -> Sequence[str]:
-    """The lines up to an exception of Python, if the program aborted as it ended by it; none if
-    other lines follow the exception.
+def _up_to_exception(lines: Sequence[str], signal: str | None) -> Sequence[str]:
+    """The lines up to a clear exception of Python that ended the program, if lines follow that only
+    its end explains, or it crashed at its end; none otherwise, or if other lines are between.
     """
-    end = len(lines)
-    while end and _ABORTED.match(lines[end - 1]):
-        end -= 1
-    if end == len(lines) and signal != "SIGABRT":
+    last = next((n for n in reversed(range(len(lines))) if _A_FRAME.search(lines[n])), len(lines))
+    end = next((n for n in range(last, len(lines)) if _AFTER_EXCEPTION.match(lines[n])), None)
+    if end is None and signal in _AT_EXIT:
+        end = len(lines)
+    raised = find_exception(lines[:end]) if end else None
+    if raised is None or not raised.raiser or _is_vague(raised) or is_of_launcher(raised):
         return ()
-    last, raised = find_exception(lines[end - 1 : end]), find_exception(lines[:end])
-    if last is None or raised is None or _is_vague(raised) or is_of_launcher(raised):
-        return ()
-    is_last = raised.raiser and raised.text.startswith(last.text[:_SHORT_LINE])
-    return lines[:end] if is_last else ()
+    said = next(filter(str.strip, without_marks(lines[last:end])[::-1]), "")
+    return lines[:end] if " ".join(said.split())[:_SHORT_START] in raised.text else ()
 
 
 def _is_effect(cause: Finding) -> bool:
@@ -362,6 +379,8 @@ def _unknown(
     that Python raised, or only the way it ended.
     """
     native = find_native_error(lines) or find_native_error(reported)
+    if signal == "SIGABRT":
+        native = native or find_native_error(earlier)
     raised = find_exception(lines) or find_exception(reported)
     if native and not (raised and native.text in raised.text):
         return [_native(native, known)]
@@ -459,13 +478,25 @@ def _native(raised: Raised, known: Finding | None) -> Finding:
     return note(
         known.code if known else "abort",
         f"native code ended the program: {raised.text}",
-        f"{_OF_CONDITION if is_condition else _OF_NATIVE}; {_FAULT_HANDLER}",
+        advised(
+            f"{_OF_CONDITION if is_condition else _OF_NATIVE}; {_FAULT_HANDLER}",
+            find_advice(raised.text),
+        ),
     )
 
 
 def _is_vague(raised: Raised | None) -> bool:
     """Whether an exception, or none, says only that something else failed."""
     return raised is None or raised.is_cut or _VAGUE.match(raised.text) is not None
+
+
+def _ends_by_itself(raised: Raised | None, lines: Sequence[str]) -> bool:
+    """Whether the end of a log may have another reason than the errors before it: the script's own
+    check or command failed, or the script ended without an exception or a launcher's report.
+    """
+    if raised is None:
+        return not _causes(REPORT_CAUSES, first_report(lines))
+    return _OWN_END.match(raised.text) is not None and not is_of_launcher(raised)
 
 
 def _errors_in(lines: Iterable[str]) -> str:

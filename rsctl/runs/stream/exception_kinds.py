@@ -132,6 +132,17 @@ EXCEPTION_KINDS = (
         "find what should have set it: an option that is missing, a file or batch without "
         "content, a function that returned nothing, or something that only rank 0 makes",
     ),
+    cause(
+        "data-file",
+        r"^KeyError: [\"'](?:categories|annotations|annos|data_list|metainfo)[\"']"
+        r"|Encountered category_id=\d{1,9} but this id|annotations loaded from annotation file "
+        r"should|Annotation must have data_list|annotation file format [^\n]{1,40} not supported"
+        r"|Results do not correspond to current coco set",
+        "an annotation file has another layout than the code reads",
+        "compare its first keys with the layout that the framework's version needs (COCO: images, "
+        "annotations, categories; MMEngine: metainfo, data_list), and convert it with the "
+        "framework's own converter; an annotation's category_id must be an id of categories",
+    ),
     *MISTAKE_KINDS,
     cause(
         "package-versions",

@@ -87,8 +87,11 @@ _ERROR_LINE = re.compile(
 _BELOW_ERROR = re.compile(
     r"(?:\[[^\]]{1,20}\]:? ?|> )?(?:[DIW]\d{4} \d\d:\d\d:|\[W\d{0,4} (?!\S{1,30} TCPStore)"
     r"|\d{4}-\d\d-\d\d[ T][\d:.,]{8,20}:? [DIW] (?!tensorflow/core/framework/op_kernel)"
-    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|xla_bridge\.py:\d|libibverbs: Warning: couldn't load driver"
-    r"|\S{1,300}\.py:\d{1,7}: \w{0,40}Warning: )"
+    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|[Ww]arning: |xla_bridge\.py:\d"
+    r"|libibverbs: Warning: couldn't load driver"
+    r"|\S{1,300}\.py:\d{1,7}: \w{0,40}Warning: "
+    r"|\[?\d{4}-\d\d-\d\d[ T][\d:.,]{5,20}Z?[\]\s|-]{1,5}"
+    r"(?:\[?[\w.:]{1,80}[\]\s|-]{1,5}){0,5}\[?WARNING\b(?! {0,2}\| fairseq|\s+worker\.py))"
 )
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
 _NO_FAILURE = re.compile(
@@ -118,6 +121,7 @@ REFERS = (
 _NO_ERROR_LINE = re.compile(
     rf"{REFERS}"
     r"|[Ww]arning|WARN(?!.{0,40}ERROR)|NCCL INFO|[Rr]etrying|will retry|trying again"
+    r"|\b[Ii]gnor(?:ing|ed)\b|\b[Ss]kipp(?:ing|ed)\b"
     r"|^\[?W\d{0,4}[ \]]|exit(?:ed|s)? ?(?:with|code)|exitcode"
     r"|dependency resolver does not|TrainingFailedError|RayTaskError\.as_|Trials did not complete"
     r"|restarting failed container|coredump_hook|crash data gathering"
@@ -130,6 +134,14 @@ _NO_ERROR_LINE = re.compile(
 _PROSE = re.compile(r"\"[^\"]*\"|'[^']*'|#.*")
 _MARKS = re.compile(r"[\s~^]*$")
 _USER_CODE = "in user code:"
+_BELOW_STACKS = re.compile(
+    r"(?m:^)(?:encountered:|Error Message Summary:\n-{10,40})\n\s{0,4}"
+    r"(\S[^\n]{0,400}(?:\n[^\n]{1,200})?)"
+)
+"""Where DALI and Paddle write what is wrong, below the stacks that they show first."""
+
+_STACKS = ", which was used in the pipeline definition with the following traceback"
+_MOST_STACKS = 300
 _LISTS = re.compile(r"(?:[:,]|\d validation errors? for \S{1,120})\s*$")
 """A message that the next line continues: after a colon, a comma, or pydantic's count."""
 
@@ -412,6 +424,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 message = message or _asserted(kind, lines[:number])
             else:
                 message = _whole_text(message, following)
+            message = _with_summary(message, lines[number + 1 : number + 1 + _MOST_STACKS])
             text = _short(f"{kind}: {message}" if message else kind)
             found.append(
                 Raised(
@@ -464,11 +477,21 @@ def _is_importing(frames: Sequence[_Frame]) -> bool:
 
 def _of_user_code(message: str, following: Sequence[str]) -> str:
     """The message of the exception that Keras shows, indented, below its own "in user code:"."""
-    if message.strip() != _USER_CODE:
+    if message.strip().lower() != _USER_CODE:
         return message
     own = itertools.takewhile(lambda line: not line.strip() or line[:1].isspace(), following)
     raised = [match[2] for line in own if (match := _RAISED.match(line.strip())) and match[2]]
     return raised[-1] if raised else message
+
+
+def _with_summary(message: str, following: Sequence[str]) -> str:
+    """The message of Paddle, which is below its stacks, and of DALI, which continues below them."""
+    before, stacks, _ = message.partition(_STACKS)
+    if message and not stacks:
+        return message
+    match = _BELOW_STACKS.search("\n".join(following))
+    summary = " ".join(match[1].split()) if match else ""
+    return ": ".join(filter(None, (before, summary)))
 
 
 def _next_text(lines: Sequence[str], has_colon: bool) -> str:

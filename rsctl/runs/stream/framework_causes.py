@@ -286,6 +286,14 @@ FRAMEWORK_CAUSES = (
         "omit device_ids where the model is on the CPU, or move the model to the rank's GPU first",
     ),
     cause(
+        "compile",
+        r"torch/_dynamo/[^\n]{1,200}\n(?:[^\n]{0,300}\n){1,12}?[^\n]{0,200}/parallel/data_parallel\.py"
+        r"[\s\S]{0,4000}?TorchRuntimeError",
+        "torch.compile could not compile a model inside nn.DataParallel",
+        "use DistributedDataParallel in its place, with one rank for each GPU (torchrun), which "
+        "torch.compile supports, or leave torch.compile out",
+    ),
+    cause(
         "devices",
         r"Expected all tensors to be on the same device|Input tensor is not an XLA tensor"
         r"|must have its parameters and buffers on device|Expected (?:tensor|object)[^\n]{0,60}to "
@@ -299,7 +307,7 @@ FRAMEWORK_CAUSES = (
         r"|cannot be accessed from Triton"
         r"|can't convert [\w:]{1,12} (?:device type )?tensor to numpy"
         r"|[Ee]xpected an? (?:cuda|GPU|xpu|hip) (?:device|tensor)[^\n]{0,20} (?:got|found):? cpu"
-        r"|[Ff]ound at least two devices|Error: Not implemented on the CPU"
+        r"|[Ff]ound (?:at least )?two (?:different )?devices|Error: Not implemented on the CPU"
         r"|Error: (?:[^\n]{0,60}\b(?:must|should) be (?:a )?(?:on )?(?:the )?(?:CUDA|GPU)(?: tensor"
         r"|$)|(?:[Ee]xpected )?a? ?CUDA tensor (?:expected|but got))"
         r"|but (?:found|got) type torch\.cuda\.|type torch\.cuda\.\w{1,20} but (?:found|got)",

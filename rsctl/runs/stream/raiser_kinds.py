@@ -233,6 +233,16 @@ RAISER_KINDS = (
         "mixup needs batches of an even size (drop_last=True)",
     ),
     cause(
+        "gpu-fault",
+        r"nvidia/dali/",
+        "DALI could not use the GPU",
+        "leave DALI free memory (a smaller batch, prefetch_queue_depth or hw_decoder_load), give "
+        "each pipeline the device_id of its LOCAL_RANK, and install the DALI for the image's CUDA; "
+        "on one machine only it is its GPU or driver",
+        texts=r"nvml error|CUDA (?:runtime|driver) API error|CUDA allocation failed"
+        r"|NVJPEG_STATUS_ALLOC",
+    ),
+    cause(
         "data-file",
         r"(?:webdataset|wids|nvidia/dali|ray/data|streaming/base|litdata|torchdata|petastorm"
         r"|tensorflow_datasets)/",

@@ -728,3 +728,54 @@ def test_a_log_of_long_lines_does_not_take_long_and_has_its_cause(
     assert [each.code for each in known_causes(["MemoryError", *long], 1, None)] == ["memory"]
     assert [each.code for each in known_causes(long, 1, None)] == ["error"]
     assert process_time() - begin < 3
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        ["the totals differ"],
+        ["ERROR: the totals differ"],
+        [
+            "Traceback (most recent call last):",
+            '  File "/app/train.py", line 7, in finish',
+            "    assert total == expected",
+            "AssertionError",
+        ],
+    ],
+)
+def test_an_error_long_before_an_end_of_its_own_is_only_a_possible_reason(end: list[str]) -> None:
+    lines = ["RuntimeError: CUDA out of memory.", *["INFO evaluating"] * 20, *end]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.message == (
+        "an earlier error of its log may be the reason: the GPU ran out of memory"
+    )
+
+
+OF_A_WARNING = "CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"warning: {OF_A_WARNING}",
+        f"[2026-11-30 12:00:00,1][train][WARNING] - {OF_A_WARNING}",  # hydra
+        f"2026-11-30 12:00:00.123 | WARNING  | train:main:12 - {OF_A_WARNING}",  # loguru
+        f"2026-11-30 12:00:00,123 - train-7.sub - WARNING - {OF_A_WARNING}",
+        f"Retrying after error: {OF_A_WARNING}",
+        f"Ignoring {OF_A_WARNING}",
+        f"Skipping sample 3 because of RuntimeError: {OF_A_WARNING}",
+        f"Failed to load sample 17, skipped: {OF_A_WARNING}",
+        f"train.py: error: {OF_A_WARNING} (ignored)",
+    ],
+)
+def test_an_error_that_the_program_survived_is_no_cause(line: str) -> None:
+    lines = [line, "INFO the metric is below its limit, so we stop"]
+    assert known_causes(failure_lines(lines), 1, None, earlier=lines) == []
+
+
+def test_an_environment_without_modules_is_not_the_cause_of_a_clear_exception() -> None:
+    lines = ["bash: /usr/share/lmod/lmod/libexec/lmod: No such file or directory"]
+    lines += ["Traceback (most recent call last):", '  File "/app/train.py", line 7, in main']
+    lines += ["KeyError: 'loss'"]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.code == "key-missing"

@@ -367,9 +367,47 @@ def test_a_check_of_native_code_that_python_raises_has_its_place_in_the_script(t
     assert cause.message.endswith(f": {text.strip()}, at /app/train.py:9 in step")
 
 
-def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:
+def test_an_exception_is_the_cause_of_a_crash_only_if_nothing_is_between() -> None:
     (cause,) = known_causes(SIMPLE.splitlines(), 139, "SIGSEGV")
+    assert cause.code == "key-missing"
+    (cause,) = known_causes([*SIMPLE.splitlines(), "step 7: loss 0.1"], 139, "SIGSEGV")
     assert cause.code == "crash"
+
+
+@pytest.mark.parametrize(
+    ("after", "exit_code", "signal"),
+    [
+        ("Segmentation fault (core dumped)", 1, None),
+        ("free(): invalid pointer\nAborted (core dumped)", 134, "SIGABRT"),
+        ("double free or corruption (!prev)", 1, None),
+        ("Fatal Python error: _enter_buffered_busy: could not acquire lock", 134, "SIGABRT"),
+        (
+            "terminate called after throwing an instance of 'c10::Error'\n"
+            "  what():  CUDA error: driver shutting down",
+            134,
+            "SIGABRT",
+        ),
+        ("wandb: ERROR Error while calling W&B API: Connection refused", 1, None),
+        ("rm: cannot remove '/tmp/x': No such file or directory", 1, None),
+        ("upload failed: ./o to s3://b/o An error occurred (AccessDenied) when calling x", 1, None),
+        ("E0101 12:00:00.000 12 tcp_posix.cc:50] recvmsg: Connection reset by peer", 1, None),
+        ("n:7:7 [0] misc/socket.cc:52 NCCL WARN Net : Connection closed by remote peer", 1, None),
+        ("[rank0]:[W1101 12:00:00.0 TCPStore.cpp:125] recvValue failed: reset by peer", 1, None),
+    ],
+)
+def test_what_follows_a_clear_exception_is_no_cause(
+    after: str, exit_code: int, signal: str | None
+) -> None:
+    lines = [*SIMPLE.splitlines(), *after.splitlines()]
+    (cause,) = known_causes(failure_lines(lines), exit_code, signal, earlier=lines)
+    assert cause.code == "key-missing"
+
+
+def test_what_follows_the_loss_of_a_connection_may_be_its_cause() -> None:
+    lines = [*SIMPLE.splitlines()[:-1], "BrokenPipeError: [Errno 32] Broken pipe"]
+    lines += ["slurmstepd: error: Detected 1 oom_kill event in StepId=1.0", "rm: x"]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["memory"]
 
 
 @pytest.mark.parametrize(
@@ -967,3 +1005,56 @@ def test_a_package_has_its_name_in_an_egg_and_below_a_folder_of_examples() -> No
     ]
     [cause] = known_causes(lines, 1, None)
     assert cause.message.startswith("PEFT refuses its configuration")
+
+
+PADDLE = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 32, in train_epoch
+    outputs = model(inputs)
+  File "/opt/lib/python3.7/site-packages/paddle/fluid/dygraph/tracer.py", line 43, in trace_op
+    not stop_gradient)
+paddle.fluid.core_avx.EnforceNotMet: 
+
+--------------------------------------------
+C++ Call Stacks (More useful to developers):
+--------------------------------------------
+0   paddle::platform::EnforceNotMet::EnforceNotMet(std::string const&, char const*, int)
+
+----------------------
+Error Message Summary:
+----------------------
+InvalidArgumentError: The number of channels is 32.
+  [Hint: Expected 32 == 3] at (/paddle/paddle/fluid/operators/conv_op.cc:104)
+"""
+
+
+def test_the_summary_of_paddle_below_its_stacks_is_the_message() -> None:
+    """Seen in https://github.com/PaddlePaddle/Paddle/issues/26410."""
+    raised = find_exception(PADDLE.splitlines())
+    assert raised is not None
+    assert raised.text == (
+        "paddle.fluid.core_avx.EnforceNotMet: InvalidArgumentError: The number of channels is 32. "
+        "[Hint: Expected 32 == 3] at (/paddle/paddle/fluid/operators/conv_op.cc:104)"
+    )
+
+
+def test_an_abort_has_the_message_above_the_stacks_of_native_code() -> None:
+    """Seen in https://github.com/PaddlePaddle/Paddle/issues/55635."""
+    lines = [
+        "terminate called after throwing an instance of 'phi::enforce::EnforceNotMet'",
+        "  what():  (Fatal) 900 seconds elapsed after the first worker stopped",
+        *["C++ Traceback (most recent call last):", "-" * 38] * 8,
+    ]
+    [cause] = known_causes(failure_lines(lines), 134, "SIGABRT", earlier=lines)
+    assert cause.message == (
+        "native code ended the program: phi::enforce::EnforceNotMet: (Fatal) 900 seconds elapsed "
+        "after the first worker stopped"
+    )
+
+
+def test_the_message_of_user_code_in_the_words_of_paddle() -> None:
+    """Seen in https://github.com/jiangnanboy/pdf_to_docx/issues/2."""
+    lines = ["ValueError: In user code:", "", "    InvalidArgumentError: The shapes differ."]
+    raised = find_exception(['  File "/app/t.py", line 1, in f', *lines])
+    assert raised is not None
+    assert raised.text == "ValueError: The shapes differ."
