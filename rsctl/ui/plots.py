@@ -32,7 +32,7 @@ from rsctl.results.report.scales import Scale, scale_of
 from rsctl.runs.stream.formatting import format_number
 
 _MARGIN = 0.05
-_DIGITS = 6
+_DIGITS = 9
 
 
 def plot_of(chart: Chart) -> dict[str, Any]:

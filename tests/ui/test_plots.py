@@ -158,8 +158,8 @@ def test_very_many_lines_are_a_band_and_a_median() -> None:
 def test_lines_in_the_background_and_long_names() -> None:
     plot = plot_of(OTHERS)
     assert (plot["log"], plot["low"], plot["high"]) == (True, 1.0, 2000.1234567)
-    assert plot["others"] == [[[0.333333, 5.0]]]
-    assert plot["lines"][1]["points"] == [[0.0, 2000.12]]
+    assert plot["others"] == [[[0.333333333, 5.0]]]
+    assert plot["lines"][1]["points"] == [[0.0, 2000.12346]]
     short = f"{'a' * 21}…{'z' * 22}"
     assert (plot["x"], plot["y"], plot["lines"][0]["label"]) == (
         short,
@@ -181,7 +181,7 @@ def test_long_names_and_many_rows_are_cut() -> None:
     row = {
         "label": name,
         "spans": [[0.0, 0.0025, "faint", "odd"]],
-        "marks": [[3.00028, "c2", "✖", "failed"]],
+        "marks": [[3.00027778, "c2", "✖", "failed"]],
     }
     assert plot["rows"] == [row] * 60
     bars = plot_of(BarChart("t", LONG, [Bar(LONG, math.inf, -math.inf, math.nan)] * 61))
