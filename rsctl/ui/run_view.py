@@ -28,7 +28,10 @@ _MANY = 16
 """Replicas beyond which tiles are small."""
 
 _PARTS = ("results", "problems", "replicas")
-_CHARTS = ("metrics", "timeline", "machines", "gradients", "stragglers", "profiles", "facts")
+_CHARTS = (
+    *("metrics", "timeline", "goodput", "machines"),
+    *("gradients", "stragglers", "profiles", "facts"),
+)
 _BENCH_PARTS = ("bench", "trials")
 
 

@@ -15,12 +15,13 @@ const Plots = (() => {
 
   const color = (name) => `var(--${name})`;
 
-  function format(value, step = 0) {
+  // As the report writes numbers. A tick has the digits that tell it from its neighbors.
+  function format(value, step) {
     if (value === 0) return "0";
-    const size = Math.abs(value);
-    if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
-    if (step) return String(Number(value.toFixed(Math.max(0, 1 - Math.floor(Math.log10(step))))));
-    return String(Number(value.toPrecision(4)));
+    const size = Math.abs(value), digits = step ? Math.min(15, Math.max(4, 2 + Math.floor(Math.log10(size / step)))) : 4;
+    const most = step ? Math.max(1e8, 10 ** (digits + 2)) : 1e12;
+    if (size >= most || size < 1e-4) return Number(value.toPrecision(digits)).toExponential().replace("e+", "e");
+    return value.toLocaleString("en", size >= 1e4 && !step ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits });
   }
 
   function ticks(low, high, most, whole) {
@@ -119,7 +120,7 @@ const Plots = (() => {
       if (!near.length) return;
       const at = near.reduce((a, b) => (Math.abs(x(a.best[0]) - px) <= Math.abs(x(b.best[0]) - px) ? a : b)).best[0];
       node(mark, "path", { d: `M${x(at)} ${box.top}V${box.bottom}`, class: "cursor" });
-      const rows = [[null, `${plot.x.replace(/ \(.*/, "").replace("time since", "since")} ${format(at)}`]];
+      const rows = [[null, `${plot.x.replace("time since", "since")}: ${format(at)}`]];
       for (const { line, best } of near.slice(0, 9)) {
         node(mark, "circle", { cx: x(best[0]), cy: y(best[1]), r: 3.5, fill: color(line.color), class: "ring" });
         rows.push([line.color, `${plot.lines.length > 1 || plot.band ? `${line.label}  ` : ""}${format(best[1])}`]);
@@ -165,15 +166,16 @@ const Plots = (() => {
     const svg = begin(place, plot, width, at.height);
     const last = Math.max(...plot.rows.flatMap((r) => [...r.spans.map((s) => s[1]), ...r.marks.map((m) => m[0])]), 1e-9);
     const x = axisBelow(svg, 0, last, at.left, right, 4, at.bottom, plot.x);
+    const time = (value) => `${format(value)} ${plot.x.replace(/.*\(|\)/g, "")}`;
     plot.rows.forEach((row, i) => {
       label(svg, plot, row, i, at);
       for (const [start, end, name, kind] of row.spans) {
         const bar = node(svg, "rect", { x: x(start), y: at.middle(i) - at.thick / 2, width: Math.max(1, x(end) - x(start)), height: at.thick, fill: color(name) });
-        node(bar, "title", {}, `${row.label}: ${kind}, ${format(start)} to ${format(end)}`);
+        node(bar, "title", {}, `${row.label}: ${kind}, ${time(start)} to ${time(end)}`);
       }
       for (const [when, name, symbol, kind] of row.marks) {
         const text = node(svg, "text", { x: x(when), y: at.middle(i) + (plot.dense ? 3.5 : 5), fill: color(name), class: plot.dense ? "symbol small" : "symbol" }, symbol);
-        node(text, "title", {}, `${row.label}: ${kind} at ${format(when)}`);
+        node(text, "title", {}, `${row.label}: ${kind} at ${time(when)}`);
       }
     });
   }
@@ -215,7 +217,7 @@ const Plots = (() => {
         const value = plot.values[r][c];
         const part = value === null ? 0 : (value - low) / (high - low || 1);
         node(svg, "rect", { x: left + wide * c + 1, y: top + each * r + 1, width: wide - 2, height: each - 2, rx: 3, fill: value === null ? color("grid") : shade(part) });
-        if (value !== null) node(svg, "text", { x: left + wide * (c + 0.5), y: top + each * (r + 0.5) + 4, class: "middle", fill: part > 0.5 ? "#1b1f24" : "#fff" }, plot.texts[r][c]);
+        if (value !== null) node(svg, "text", { x: left + wide * (c + 0.5), y: top + each * (r + 0.5) + 4, class: "middle", fill: part > 0.47 ? "#000" : "#fff" }, plot.texts[r][c]);
       });
     });
   }
