@@ -486,7 +486,7 @@ def test_the_page_of_a_bench_lists_its_runs(bench: BenchRecord) -> None:
         <td>
         <span class="state succeeded">succeeded</span>
         </td>
-        <td>run.args.&lt;lr&gt;=1, a=2</td>
+        <td>run.args.&lt;lr&gt;=1 a=2</td>
         <td>1</td>
         <td>
         </td>
