@@ -32,7 +32,8 @@ from rsctl.results.report.scales import Scale, scale_of
 from rsctl.runs.stream.formatting import format_number
 
 _MARGIN = 0.05
-_DIGITS = 6
+_DIGITS = 9
+_LABEL = 120  # characters; the page shortens a label to its width
 
 
 def plot_of(chart: Chart) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def _timeline(chart: Timeline) -> dict[str, Any]:
         "x": f"time since the submission ({unit})",
         "rows": [
             {
-                "label": short(row.label, 56),
+                "label": short(row.label, _LABEL),
                 "spans": [
                     [_number(s.start / divisor), _number(s.end / divisor), _kind(s.kind), s.kind]
                     for s in row.spans
@@ -139,7 +140,7 @@ def _rows(chart: BarChart | DotChart | IntervalChart) -> dict[str, Any]:
     plot: dict[str, Any] = {"kind": "rows", "dense": is_dense(chart), "x": short(chart.x)}
     if isinstance(chart, DotChart):
         rows = [_dots(label, values) for label, values in chart.rows[: most_rows(chart)]]
-        return {**plot, "rows": rows}
+        return {**plot, "dots": True, "rows": rows}
     bars = chart.bars[: most_rows(chart)]
     is_interval = isinstance(chart, IntervalChart)
     return {
@@ -147,7 +148,7 @@ def _rows(chart: BarChart | DotChart | IntervalChart) -> dict[str, Any]:
         "bars": not is_interval,
         "rows": [
             {
-                "label": short(bar.label, 56),
+                "label": short(bar.label, _LABEL),
                 "value": _known(bar.value),
                 "low": _known(bar.low),
                 "high": _known(bar.high),
@@ -162,7 +163,7 @@ def _dots(label: str, values: Sequence[float]) -> dict[str, Any]:
     known = _finite(values)
     middle = median(known) if known else None
     text = "no data" if middle is None else format_number(middle)
-    return {"label": short(label, 56), "dots": known, "median": middle, "text": text}
+    return {"label": short(label, _LABEL), "dots": known, "median": middle, "text": text}
 
 
 def _finite(values: Iterable[float]) -> list[float]:
@@ -178,6 +179,7 @@ def _heat_map(chart: HeatMap) -> dict[str, Any]:
         "kind": "heat",
         "x": short(chart.column_key),
         "y": short(chart.row_key),
+        "dense": is_dense(chart),
         "columns": [short(column, 12) for column in chart.columns],
         "rows": [short(row, 14) for row in chart.rows[: most_rows(chart)]],
         "values": [[_known(value) for value in row] for row in chart.values],

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from rsctl.api import Bench, Run, Store
 from rsctl.bench.records import Benches
+from rsctl.bench.summary import format_cell
 from rsctl.findings import Finding, counted
 from rsctl.results.report.build import add_overview
 from rsctl.results.report.data import RunData, collect
@@ -28,7 +29,10 @@ _MANY = 16
 """Replicas beyond which tiles are small."""
 
 _PARTS = ("results", "problems", "replicas")
-_CHARTS = ("metrics", "timeline", "machines", "gradients", "stragglers", "profiles", "facts")
+_CHARTS = (
+    *("metrics", "timeline", "goodput", "machines"),
+    *("gradients", "stragglers", "profiles", "facts"),
+)
 _BENCH_PARTS = ("bench", "trials")
 
 
@@ -224,7 +228,7 @@ def _trials(bench: Bench) -> Markup:
         (
             element("a", trial.run, href=f"/run/{quote(trial.run, safe='')}"),
             state_mark(trial.state.value),
-            ", ".join(f"{k}={v}" for k, v in bench.record.cells[trial.cell].items()) or "the job",
+            format_cell(bench.record.cells[trial.cell]),
             trial.repetition + 1,
             trial.reason or "",
         )

@@ -625,6 +625,11 @@ def test_the_limits_of_an_axis_are_round(
         (1e-12, 1.0, False, "       0"),
         (100.0125, 0.012, False, " 100.013"),
         (1e301, 1.0, False, "  1e+301"),
+        (250_000.0, 1e6, True, "250,000 "),
+        (2_500_000.0, 1e7, True, "2.5e+06 "),
+        (-9.6e9, 1e10, False, "-9.6e+09"),
+        (12_346_380.0, 700.0, False, "1.23e+07"),
+        (1234.56789, 0.012, False, "1234.568"),
     ],
 )
 def test_the_label_of_a_tick(number: float, extent: float, left: bool, text: str) -> None:

@@ -123,6 +123,52 @@ def test_the_bench_of_a_run_is_within_its_row_and_a_search_may_find_nothing(
         tab.until("document.getElementById('log')?.dataset.empty === 'No line matches.'")
 
 
+def test_values_that_are_close_together_are_told_apart(
+    make_run: Make, served: Served, tmp_path: Path
+) -> None:
+    made = close = make_run()
+    made.metrics(
+        (3 + number, name, value, {"step": 12_345_678 + number})
+        for number in range(30)
+        for name, value in (("tokens", 12_345_678 + 13 * number), ("part", 1 - number * 1e-8))
+    )
+    made.succeed(50)
+    bench = BenchRecord(
+        bench="job-bench-aaaaaa", name="job", target="process", definition="d", created=at(0),
+        cells=[{}], repeat=2, state=JobState.SUCCEEDED,
+    )  # fmt: skip
+    Benches(Store()).claim(bench)
+    for repetition, run in enumerate(("job-bbbbbb", "job-cccccc")):
+        made = make_run(run)
+        made.metric(5, "speed", 1000.0 + repetition, step=1)
+        made.succeed(9)
+        trial = Trial(cell=0, repetition=repetition, run=run, state=JobState.SUCCEEDED)
+        Benches(Store()).begin(bench.bench, trial)
+    across = "[...document.querySelectorAll('.drawing')].map(d => [...d.querySelectorAll('{}')]"
+    with browser(tmp_path / "profile") as tab:
+        tab.look(1200)
+        log_in(tab, served)
+        tab.open(f"{served.address}run/{close.run}")
+        tab.until(f"{READY} && document.querySelectorAll('.drawing .line').length >= 4")
+        for axis in (".end", ".middle"):
+            for labels in tab.value(across.format(axis) + ".map(t => t.textContent))"):
+                assert len(set(labels)) == len(labels), labels
+        for points in tab.value(across.format(".line") + ".map(l => l.getAttribute('d')))"):
+            for line in points:
+                assert len(set(re.findall(r"[\d.]+ [\d.]+", line))) == 30
+        first = "document.querySelector('.drawing')"
+        tab.value(
+            f"{first}.dispatchEvent(new PointerEvent('pointermove', {{clientX: "
+            f"{first}.getBoundingClientRect().left + 200}}))"
+        )
+        shown = tab.value(f"{first}.querySelector('.mark').textContent")
+        assert re.fullmatch(r"step: 12,345,6\d\d12,34[56],\d\d\d", shown), shown
+        tab.open(f"{served.address}bench/{bench.bench}")
+        tab.until(f"{READY} && document.querySelector('.drawing circle')")
+        dots = "document.querySelectorAll('.drawing circle')"
+        assert tab.value(f"{dots}[1].cx.baseVal.value - {dots}[0].cx.baseVal.value") > 300
+
+
 def test_64_replicas_and_a_comparison(
     rsctl: Cli, make_run: Make, served: Served, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ STATES = Timeline(
     ],
 )
 LONG = "a" * 30 + "z" * 30
+ROW = "a" * 90 + "z" * 90
 BAND = LineChart(
     "t", "x", "y", [ChartLine(str(n), [(0, float(n)), (60, 2.0 * n)]) for n in range(9)]
 )
@@ -52,7 +53,7 @@ OTHERS = LineChart(
     others=[ChartLine("o", [(1 / 3, 5.0)])],
 )
 FAR = LineChart("t", "x", "y", [ChartLine("a", [*((n, float(n)) for n in range(11)), (11, 1e5)])])
-ENDS = Timeline("t", [TimelineRow(LONG, [Span(0, 9, "odd")], [ChartMark(10801, "failed")])] * 61)
+ENDS = Timeline("t", [TimelineRow(ROW, [Span(0, 9, "odd")], [ChartMark(10801, "failed")])] * 61)
 MANY = HeatMap("t", "", LONG, [LONG] * 131, LONG, [LONG], [[1.0]] * 131)
 FEW = [Bar("a", 1.5, 1.0, 2.0), Bar("b", None)]
 
@@ -89,6 +90,7 @@ FEW = [Bar("a", 1.5, 1.0, 2.0), Bar("b", None)]
             {
                 "title": "Heat map: Loss. lr by batch: 1 to inf.",
                 "kind": "heat",
+                "dense": False,
                 "x": "batch",
                 "y": "lr",
                 "columns": ["a", "b"],
@@ -133,6 +135,7 @@ FEW = [Bar("a", 1.5, 1.0, 2.0), Bar("b", None)]
                 "title": "Dot chart: Steps. a 1 to 3.",
                 "kind": "rows",
                 "dense": False,
+                "dots": True,
                 "x": "s",
                 "rows": [
                     {"label": "a", "dots": [3.0, 1.0], "median": 2.0, "text": "2"},
@@ -158,8 +161,8 @@ def test_very_many_lines_are_a_band_and_a_median() -> None:
 def test_lines_in_the_background_and_long_names() -> None:
     plot = plot_of(OTHERS)
     assert (plot["log"], plot["low"], plot["high"]) == (True, 1.0, 2000.1234567)
-    assert plot["others"] == [[[0.333333, 5.0]]]
-    assert plot["lines"][1]["points"] == [[0.0, 2000.12]]
+    assert plot["others"] == [[[0.333333333, 5.0]]]
+    assert plot["lines"][1]["points"] == [[0.0, 2000.12346]]
     short = f"{'a' * 21}…{'z' * 22}"
     assert (plot["x"], plot["y"], plot["lines"][0]["label"]) == (
         short,
@@ -175,19 +178,19 @@ def test_a_value_far_away_is_beyond_the_axis() -> None:
 
 
 def test_long_names_and_many_rows_are_cut() -> None:
-    name = f"{'a' * 27}…{'z' * 28}"
+    name = f"{'a' * 59}…{'z' * 60}"
     plot = plot_of(ENDS)
     assert plot["x"] == "time since the submission (h)"
     row = {
         "label": name,
         "spans": [[0.0, 0.0025, "faint", "odd"]],
-        "marks": [[3.00028, "c2", "✖", "failed"]],
+        "marks": [[3.00027778, "c2", "✖", "failed"]],
     }
     assert plot["rows"] == [row] * 60
-    bars = plot_of(BarChart("t", LONG, [Bar(LONG, math.inf, -math.inf, math.nan)] * 61))
+    bars = plot_of(BarChart("t", LONG, [Bar(ROW, math.inf, -math.inf, math.nan)] * 61))
     bar = {"label": name, "value": None, "low": None, "high": None, "text": "inf"}
     assert bars["rows"] == [bar] * 60
-    dots = plot_of(DotChart("t", LONG, [(LONG, [1.0])] * 61))
+    dots = plot_of(DotChart("t", LONG, [(ROW, [1.0])] * 61))
     assert dots["rows"] == [{"label": name, "dots": [1.0], "median": 1.0, "text": "1"}] * 60
     dense = plot_of(DotChart("t", LONG, [("a", [1.0])] * 131))
     assert (dense["dense"], len(dense["rows"])) == (True, 130)

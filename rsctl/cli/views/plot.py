@@ -177,14 +177,17 @@ def format_tick(value: float, chars: int, delta: float, left: bool = False) -> s
     """An axis label of the width that plotille requires; `delta` is the length of the axis.
 
     Shows values that differ from zero only by rounding errors as 0, and gives neighbors on a short
-    axis distinct digits.
+    axis distinct digits where there is room for them.
     """
     if abs(value) < delta * _ROUNDING:
         value = 0.0
-    text = format_number(value)
+    text, digits, room = format_number(value), _DIGITS, chars - left
     if value and delta and abs(value) < _MAX_VALUE:
         tick = delta / _HEIGHT
-        digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(tick)) + 1
-        if digits > _DIGITS:
-            text = f"{value:.{min(digits, chars - 2)}g}"
+        digits = max(digits, math.floor(math.log10(abs(value))) - math.floor(math.log10(tick)) + 1)
+        if digits > _DIGITS and (tick < 1 or abs(value) >= 1e12):
+            text = f"{value:.{digits}g}"
+    while len(text) > room:  # a longer one would shift its row
+        text = f"{value:.{digits}g}"
+        digits -= 1
     return f"{text:<{chars}}" if left else f"{text:>{chars}}"

@@ -26,6 +26,7 @@ from rsctl.results.report.charts import (
     Span,
     Timeline,
     TimelineRow,
+    single_values,
 )
 from rsctl.results.report.overlay_charts import RunCurves, overlay_charts
 from rsctl.runs.records import RunRecord
@@ -91,13 +92,15 @@ def _known(statistic: CellStatistic | None) -> list[float]:
 
 
 def learning_curves(data: BenchData) -> Iterator[Chart]:
-    """Each metric of the job over steps and time: a line for each run, a colour for each cell."""
+    """Each metric of the job over steps and time, if it makes lines: one for each run, in a colour
+    for each cell.
+    """
     runs = [
         data.curves[trial.run]._replace(label=format_cell(data.bench.cells[trial.cell]))
         for trial in data.bench.latest().values()
         if trial.run in data.curves
     ]
-    yield from overlay_charts(runs)
+    yield from (chart for chart in overlay_charts(runs) if not single_values(chart))
 
 
 def matrix_charts(data: BenchData, name: str) -> Iterator[Chart]:

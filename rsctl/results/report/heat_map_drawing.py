@@ -50,7 +50,7 @@ def _draw_cells(chart: HeatMap, plot: Plot) -> None:
                 continue
             part = (value - low) / (high - low) if high > low else 0.5
             plot.box(x - 0.485, x + 0.485, y - 0.48, y + 0.48, _color(part))
-            ink = "#ffffff" if part < 0.55 else "#000000"
+            ink = "#ffffff" if part < 0.47 else "#000000"
             plot.text(x, y, format_number(value), size, ink, anchor="middle")
 
 

@@ -72,8 +72,8 @@ class Page:
 
     def _figure(self, chart: Chart) -> Markup:
         self.charts.append(chart)
-        caption = element("figcaption", chart.title, _legend(chart))
         single = single_values(chart)
+        caption = element("figcaption", chart.title, None if single else _legend(chart))
         beyond = rows_beyond(chart)
         left = f"Not drawn: {counted(beyond, 'more row')}." if beyond else ""
         far = beyond_note(chart) if isinstance(chart, LineChart) else ""

@@ -253,7 +253,7 @@ def decades(low: float, high: float) -> list[float] | None:
 
 def tick(value: float) -> str:
     """A tick's label: whole numbers with their thousands."""
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:g}"
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e8 else f"{value:g}"
 
 
 def tick_of(extent: float) -> Callable[[float], str]:
@@ -261,8 +261,9 @@ def tick_of(extent: float) -> Callable[[float], str]:
     digits = max(0, min(8, 2 - floor(log10(extent)) if extent > 0 else 2))
 
     def label(value: float) -> str:
-        if abs(value) >= 1e6 or extent < 1e-5:
-            return f"{value:.3g}"
+        if value and (abs(value) >= 1e8 or extent < 1e-5):
+            figures = 3 + floor(log10(abs(value))) - floor(log10(extent))
+            return f"{value:,.{min(15, max(3, figures))}g}"
         text = f"{value:,.{digits}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
 

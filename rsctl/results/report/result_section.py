@@ -84,13 +84,15 @@ def best_of(goal: str | None, events: Sequence[MetricEvent]) -> MetricEvent | No
 
 def _best_text(run: RunRecord, name: str, headline: Sequence[MetricEvent]) -> str:
     last = headline[-1]
-    at = f"last value, at step {last.step}" if last.step is not None else "last value"
+    at = f", at step {last.step}" if last.step is not None else ""
     spec = run.metrics_spec.get(name)
     best = best_of(spec.goal if spec else None, headline)
     if best is None:
-        return at
+        return f"last value{at}"
+    if best.value == last.value:
+        return f"last and best value{at}"
     where = f" at step {best.step}" if best.step is not None else ""
-    return f"{at}; best {format_number(best.value)}{where}"
+    return f"last value{at}; best {format_number(best.value)}{where}"
 
 
 def sample_table(data: RunData) -> list[Child]:

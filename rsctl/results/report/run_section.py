@@ -136,7 +136,7 @@ def _goodput(found: Goodput) -> Markup | None:
     if found.share is not None:
         why = f"{found.share:.1%} of the paid time went into new steps."
     head = ("cause", "time", "part of the paid time", "cost")
-    return section("Goodput", paragraph(why), table(head, rows))
+    return section("Goodput", paragraph(why), table(head, rows, only_filled=True))
 
 
 def _seconds(value: float) -> str:

@@ -84,7 +84,7 @@ function logText(tag, name, text) {
   return made;
 }
 
-const COLORS = ["c1", "c3", "c4", "c2", "starting", "c6"];
+const COLORS = ["c1", "c3", "c4", "c2", "c5", "c6"];
 const whose = (where) => COLORS[(parseInt(where.replace(/^.*?(\d+)(\/.*)?$/, "$1"), 10) || 0) % COLORS.length];
 
 function logAddress() {

@@ -15,12 +15,13 @@ const Plots = (() => {
 
   const color = (name) => `var(--${name})`;
 
-  function format(value, step = 0) {
+  // As the report writes numbers. A tick has the digits that tell it from its neighbors.
+  function format(value, step) {
     if (value === 0) return "0";
-    const size = Math.abs(value);
-    if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
-    if (step) return String(Number(value.toFixed(Math.max(0, 1 - Math.floor(Math.log10(step))))));
-    return String(Number(value.toPrecision(4)));
+    const size = Math.abs(value), digits = step ? Math.min(15, Math.max(4, 2 + Math.floor(Math.log10(size / step)))) : 4;
+    const most = step ? Math.max(1e8, 10 ** (digits + 2)) : 1e12;
+    if (size >= most || size < 1e-4) return Number(value.toPrecision(digits)).toExponential().replace("e+", "e");
+    return value.toLocaleString("en", size >= 1e4 && !step ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits });
   }
 
   function ticks(low, high, most, whole) {
@@ -61,22 +62,24 @@ const Plots = (() => {
     const ys = plot.log ? decades(plot.low, plot.high) : ticks(plot.low, plot.high, 5).values;
     const step = plot.log ? 0 : ticks(plot.low, plot.high, 5).step;
     const labels = ys.map((v) => format(v, step));
-    const left = Math.min(84, 10 + 7 * Math.max(...labels.map((l) => l.length))), right = width - 10;
+    const left = Math.min(84, 10 + 7 * Math.max(...labels.map((l) => l.length)));
     let x0 = Infinity, x1 = -Infinity;
     for (const [x] of all) { if (x < x0) x0 = x; if (x > x1) x1 = x; }
     if (x0 === x1) { x0 -= 1; x1 += 1; }
     const space = (x1 - x0) * 0.03;
     x0 -= space; x1 += space;
+    const whole = all.slice(0, 50).every(([v]) => Number.isInteger(v));
+    const across = ticks(x0, x1, Math.max(3, Math.min(7, width / 70)), whole);
+    const below = across.values.map((v) => format(v, across.step));
+    const right = width - Math.max(10, 3.3 * (below.at(-1) ?? "").length);
     const x = (v) => left + ((v - x0) / (x1 - x0)) * (right - left);
     const at = plot.log ? (v) => Math.log10(Math.max(v, Number.MIN_VALUE)) : (v) => v;
     const clamp = (v) => Math.min(Math.max(v, plot.low), plot.high);
     const y = (v) => bottom - ((at(clamp(v)) - at(plot.low)) / (at(plot.high) - at(plot.low) || 1)) * (bottom - top);
-    const whole = all.slice(0, 50).every(([v]) => Number.isInteger(v));
-    const across = ticks(x0, x1, Math.max(3, Math.min(7, width / 70)), whole);
-    for (const value of across.values) {
+    across.values.forEach((value, i) => {
       node(svg, "path", { d: `M${x(value)} ${top}V${bottom}`, class: "grid" });
-      node(svg, "text", { x: x(value), y: bottom + 15, class: "middle" }, format(value, across.step));
-    }
+      node(svg, "text", { x: x(value), y: bottom + 15, class: "middle" }, below[i]);
+    });
     ys.forEach((value, i) => {
       node(svg, "path", { d: `M${left} ${y(value)}H${right}`, class: "grid" });
       node(svg, "text", { x: left - 6, y: y(value) + 4, class: "end" }, labels[i]);
@@ -119,7 +122,7 @@ const Plots = (() => {
       if (!near.length) return;
       const at = near.reduce((a, b) => (Math.abs(x(a.best[0]) - px) <= Math.abs(x(b.best[0]) - px) ? a : b)).best[0];
       node(mark, "path", { d: `M${x(at)} ${box.top}V${box.bottom}`, class: "cursor" });
-      const rows = [[null, `${plot.x.replace(/ \(.*/, "").replace("time since", "since")} ${format(at)}`]];
+      const rows = [[null, `${plot.x.replace("time since", "since")}: ${format(at)}`]];
       for (const { line, best } of near.slice(0, 9)) {
         node(mark, "circle", { cx: x(best[0]), cy: y(best[1]), r: 3.5, fill: color(line.color), class: "ring" });
         rows.push([line.color, `${plot.lines.length > 1 || plot.band ? `${line.label}  ` : ""}${format(best[1])}`]);
@@ -147,43 +150,45 @@ const Plots = (() => {
   }
 
   // Where each row is: dense rows have their label at the left, others above them.
-  function layout(plot) {
+  function layout(plot, width) {
     const each = plot.dense ? 12 : 31;
     const left = plot.dense ? 14 + 5.4 * Math.max(...plot.rows.map((r) => r.label.length)) : 10;
     const bottom = 6 + each * plot.rows.length;
     const middle = (i) => 6 + each * i + (plot.dense ? 6 : 22);
-    return { each, left, bottom, height: bottom + 36, middle, thick: plot.dense ? 8 : 12 };
+    return { left, bottom, height: bottom + 36, middle, thick: plot.dense ? 8 : 12, most: Math.floor((width - left) / 6.6) };
   }
 
   function label(svg, plot, row, i, at) {
     if (plot.dense) node(svg, "text", { x: at.left - 6, y: at.middle(i) + 3, class: "end small" }, row.label);
-    else node(svg, "text", { x: at.left, y: at.middle(i) - 10, class: "row" }, row.label);
+    else node(svg, "text", { x: at.left, y: at.middle(i) - 10, class: "row" }, row.label.length > at.most ? `${row.label.slice(0, at.most / 2 - 1)}…${row.label.slice(-at.most / 2)}` : row.label);
   }
 
   function drawTimeline(place, plot, width) {
-    const at = layout(plot), right = width - 14;
+    const at = layout(plot, width), right = width - 14;
     const svg = begin(place, plot, width, at.height);
     const last = Math.max(...plot.rows.flatMap((r) => [...r.spans.map((s) => s[1]), ...r.marks.map((m) => m[0])]), 1e-9);
     const x = axisBelow(svg, 0, last, at.left, right, 4, at.bottom, plot.x);
+    const time = (value) => `${format(value)} ${plot.x.replace(/.*\(|\)/g, "")}`;
     plot.rows.forEach((row, i) => {
       label(svg, plot, row, i, at);
       for (const [start, end, name, kind] of row.spans) {
         const bar = node(svg, "rect", { x: x(start), y: at.middle(i) - at.thick / 2, width: Math.max(1, x(end) - x(start)), height: at.thick, fill: color(name) });
-        node(bar, "title", {}, `${row.label}: ${kind}, ${format(start)} to ${format(end)}`);
+        node(bar, "title", {}, `${row.label}: ${kind}, ${time(start)} to ${time(end)}`);
       }
       for (const [when, name, symbol, kind] of row.marks) {
         const text = node(svg, "text", { x: x(when), y: at.middle(i) + (plot.dense ? 3.5 : 5), fill: color(name), class: plot.dense ? "symbol small" : "symbol" }, symbol);
-        node(text, "title", {}, `${row.label}: ${kind} at ${format(when)}`);
+        node(text, "title", {}, `${row.label}: ${kind} at ${time(when)}`);
       }
     });
   }
 
   function drawRows(place, plot, width) {
-    const at = layout(plot);
+    const at = layout(plot, width);
     const svg = begin(place, plot, width, at.height);
     const values = plot.rows.flatMap((r) => r.dots || [r.value, r.low, r.high]).filter((v) => v !== null && v !== undefined);
-    const high = Math.max(...values, 0), low = Math.min(...values, 0), extent = high - low || 1;
-    const x = axisBelow(svg, low < 0 ? low - extent * 0.04 : 0, high + extent * (plot.bars ? 0.14 : 0.06), at.left, width - 14, 4, at.bottom, plot.x);
+    const zero = plot.dots ? [] : [0]; // dots differ by little of their size
+    const high = Math.max(...values, ...zero), low = Math.min(...values, ...zero), extent = high - low || Math.abs(high) || 1;
+    const x = axisBelow(svg, low < 0 || plot.dots ? low - extent * 0.06 : 0, high + extent * (plot.bars ? 0.14 : 0.06), at.left, width - 14, 4, at.bottom, plot.x);
     plot.rows.forEach((row, i) => {
       label(svg, plot, row, i, at);
       const y = at.middle(i);
@@ -191,18 +196,18 @@ const Plots = (() => {
         const tall = plot.dense ? 4 : 7;
         node(svg, "path", { d: `M${x(row.median)} ${y - tall}v${2 * tall}`, class: "line", stroke: color("ink") });
         for (const v of row.dots) node(svg, "circle", { cx: x(v), cy: y, r: plot.dense ? 2.4 : 3.6, fill: color("c1"), opacity: 0.7 });
-      } else if (row.dots || row.value === null) node(svg, "text", { x: x(0) + 4, y: y + 4, class: "faintly" }, row.text);
+      } else if (row.dots || row.value === null) node(svg, "text", { x: at.left + 4, y: y + 4, class: "faintly" }, row.text);
       else if (plot.bars) {
         node(svg, "rect", { x: Math.min(x(0), x(row.value)), y: y - at.thick / 2, width: Math.abs(x(row.value) - x(0)), height: at.thick, fill: color("c1") });
         node(svg, "text", { x: Math.max(x(0), x(row.value)) + 5, y: y + 3.5, class: plot.dense ? "small" : "" }, row.text);
       } else node(svg, "circle", { cx: x(row.value), cy: y, r: 4, fill: color("c1") });
       if (row.low != null && row.high != null) node(svg, "path", { d: `M${x(row.low)} ${y}H${x(row.high)}M${x(row.low)} ${y - 4}v8M${x(row.high)} ${y - 4}v8`, class: "line", stroke: color(plot.bars ? "ink" : "c1") });
     });
-    if (low < 0) node(svg, "path", { d: `M${x(0)} 4V${at.bottom}`, class: "axis" });
+    if (low < 0 && high >= 0) node(svg, "path", { d: `M${x(0)} 4V${at.bottom}`, class: "axis" });
   }
 
   function drawHeat(place, plot, width) {
-    const left = 16 + 6.6 * Math.max(...plot.rows.map((r) => r.length), plot.y.length / 2), top = 20, each = 32;
+    const left = 16 + 6.6 * Math.max(...plot.rows.map((r) => r.length), plot.y.length / 2), top = 20, each = plot.dense ? 14 : 32, size = plot.dense ? " small" : "";
     const svg = begin(place, plot, width, top + each * plot.rows.length + 36);
     const known = plot.values.flat().filter((v) => v !== null), low = Math.min(...known), high = Math.max(...known);
     const wide = (width - left - 8) / plot.columns.length, bottom = top + each * plot.rows.length;
@@ -210,12 +215,12 @@ const Plots = (() => {
     plot.columns.forEach((name, i) => node(svg, "text", { x: left + wide * (i + 0.5), y: bottom + 14, class: "middle" }, name));
     node(svg, "text", { x: (left + width) / 2, y: bottom + 30, class: "middle" }, plot.x);
     plot.rows.forEach((name, r) => {
-      node(svg, "text", { x: left - 6, y: top + each * (r + 0.5) + 4, class: "end" }, name);
+      node(svg, "text", { x: left - 6, y: top + each * (r + 0.5) + 4, class: `end${size}` }, name);
       plot.columns.forEach((_, c) => {
         const value = plot.values[r][c];
         const part = value === null ? 0 : (value - low) / (high - low || 1);
-        node(svg, "rect", { x: left + wide * c + 1, y: top + each * r + 1, width: wide - 2, height: each - 2, rx: 3, fill: value === null ? color("grid") : shade(part) });
-        if (value !== null) node(svg, "text", { x: left + wide * (c + 0.5), y: top + each * (r + 0.5) + 4, class: "middle", fill: part > 0.5 ? "#1b1f24" : "#fff" }, plot.texts[r][c]);
+        node(svg, "rect", { x: left + wide * c + 1, y: top + each * r + 1, width: wide - 2, height: each - 2, rx: plot.dense ? 1 : 3, fill: value === null ? color("grid") : shade(part) });
+        if (value !== null) node(svg, "text", { x: left + wide * (c + 0.5), y: top + each * (r + 0.5) + 4, class: `middle${size}`, fill: part > 0.47 ? "#000" : "#fff" }, plot.texts[r][c]);
       });
     });
   }
