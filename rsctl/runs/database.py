@@ -99,7 +99,7 @@ class Database:
             yield db
 
     def _open(self, pragma: str = "") -> tuple[sqlite3.Connection, int]:
-        """The database and the version found."""
+        """The database and its version."""
         db = sqlite3.connect(
             self.path,
             timeout=BUSY_SECONDS,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rsctl.bench.records import Benches, Trial
 from rsctl.findings import JobState
-from rsctl.runs.migrations import STEPS, VERSION
+from rsctl.runs.migrations import STEPS, VERSION, migrate
 from rsctl.runs.profiles import keep_profile, profiles_of
 from rsctl.runs.store import Fact, Store
 from rsctl.runs.stream.events import Attempt, MetricEvent, StateEvent
@@ -127,5 +128,28 @@ def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
         database.execute(f"PRAGMA user_version={VERSION + 1}")
     with pytest.raises(sqlite3.Error, match="a newer version of rsctl wrote it"):
         Store(path)
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
+
+
+class _Late(sqlite3.Connection):
+    """A connection that locks its database just after a newer version has changed it."""
+
+    path: Path
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        if statement == "BEGIN IMMEDIATE":
+            Store(self.path).close()
+            with sqlite3.connect(self.path) as newer:
+                newer.execute(f"PRAGMA user_version={VERSION + 1}")
+        return super().execute(statement, *values)
+
+
+def test_a_newer_version_that_was_faster_stays(tmp_path: Path) -> None:
+    """Otherwise it would take its own step again at its next start, and fail."""
+    path = written_by(VERSION - 1, tmp_path / "runs.db")
+    late = sqlite3.connect(path, isolation_level=None, factory=_Late)
+    late.path = path
+    assert migrate(late) == VERSION + 1
     with sqlite3.connect(path) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
