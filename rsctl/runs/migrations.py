@@ -1,7 +1,8 @@
 """The tables of the store, as the ordered steps that made them.
 
 A database's `user_version` is the number of steps it has been through. A change of the tables is
-one more step at the end; a step that has been released is never edited.
+one more step at the end; a step that has been released is never edited. A step only adds tables
+and columns, since processes of earlier versions that are at work continue to write.
 """
 
 from __future__ import annotations

@@ -153,3 +153,15 @@ def test_a_newer_version_that_was_faster_stays(tmp_path: Path) -> None:
     assert migrate(late) == VERSION + 1
     with sqlite3.connect(path) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
+
+
+def test_a_process_at_work_opens_a_database_again_that_a_later_version_changed(
+    store: Store,
+) -> None:
+    """As `submit` does while it watches a run, and another rsctl lists the runs."""
+    with sqlite3.connect(store.path) as database:
+        database.execute(f"PRAGMA user_version={VERSION + 1}")
+    again = Store(store.path)
+    again.add(a_run("job-1"))
+    again.close()
+    assert store.ids() == {"job-1"}
