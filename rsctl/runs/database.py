@@ -22,8 +22,10 @@ from rsctl.runs.store_errors import DiskFull, StoreError, is_at_limit, is_full
 BUSY_SECONDS = 30.0
 _LEAST_SHRUNK = 1 << 20  # bytes
 _PART_SHRUNK = 0.1
-_used: set[Path] = set()
-"""The databases that this process uses, also after a newer version of rsctl has changed them."""
+used: set[Path] = set()
+"""The databases that this process, or the rsctl that started it, has opened: it continues to use
+them after a newer version of rsctl has changed them.
+"""
 
 
 class Database:
@@ -46,10 +48,10 @@ class Database:
                 if not is_full(problem, path):
                     raise
                 self._db, version = self._open_on_full_disk()
-        if version > VERSION and path not in _used:
+        if version > VERSION and path not in used:
             self.close()
             raise self._unusable("a newer version of rsctl wrote it", "upgrade rsctl")
-        _used.add(path)
+        used.add(path)
 
     def close(self) -> None:
         """Close the database."""
