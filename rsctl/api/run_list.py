@@ -12,6 +12,7 @@ from rsctl.api.reconcile import OnOutdated, ignore, latest, reconcile_all, recon
 from rsctl.api.run_handle import Run
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs.final_state import with_final_state
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.forget import folders_without_run
 from rsctl.runs.home import home
 from rsctl.runs.records import RunRecord
@@ -45,8 +46,12 @@ def run(reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool
 
 
 def _without_record(store: Store) -> list[str]:
-    """The runs that have only their folders, of a store that has none: it is not the first one."""
-    return [] if store.ids() else folders_without_run(store)
+    """The runs that have only their folders, of a store that has none: it is not the first one.
+
+    A submission that was interrupted before its record has a folder without a description.
+    """
+    lost = [] if store.ids() else folders_without_run(store)
+    return [run for run in lost if RunFolder(run).known_description() is not None]
 
 
 def _lost(lost: list[str]) -> Finding:

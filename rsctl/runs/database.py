@@ -22,6 +22,10 @@ from rsctl.runs.store_errors import DiskFull, StoreError, is_at_limit, is_full
 BUSY_SECONDS = 30.0
 _LEAST_SHRUNK = 1 << 20  # bytes
 _PART_SHRUNK = 0.1
+used: set[Path] = set()
+"""The databases that this process, or the rsctl that started it, has opened: it continues to use
+them after a newer version of rsctl has changed them.
+"""
 
 
 class Database:
@@ -44,9 +48,10 @@ class Database:
                 if not is_full(problem, path):
                     raise
                 self._db, version = self._open_on_full_disk()
-        if version > VERSION:
+        if version > VERSION and path not in used:
             self.close()
             raise self._unusable("a newer version of rsctl wrote it", "upgrade rsctl")
+        used.add(path)
 
     def close(self) -> None:
         """Close the database."""
@@ -99,7 +104,7 @@ class Database:
             yield db
 
     def _open(self, pragma: str = "") -> tuple[sqlite3.Connection, int]:
-        """The database and the version found."""
+        """The database and its version."""
         db = sqlite3.connect(
             self.path,
             timeout=BUSY_SECONDS,

@@ -1,7 +1,8 @@
 """The tables of the store, as the ordered steps that made them.
 
 A database's `user_version` is the number of steps it has been through. A change of the tables is
-one more step at the end; a step that has been released is never edited.
+one more step at the end; a step that has been released is never edited. A step only adds tables
+and columns, since processes of earlier versions that are at work continue to write.
 """
 
 from __future__ import annotations
@@ -88,20 +89,19 @@ VERSION = len(STEPS)
 
 
 def migrate(db: sqlite3.Connection) -> int:
-    """Bring the tables up to `VERSION` in one transaction; returns the version found.
+    """Bring the tables up to `VERSION` in one transaction; returns the version that they have then.
 
     A newer database is left as it is. `db` must be in autocommit mode. Raises sqlite3.Error.
     """
-    version = _version(db)
-    if version < VERSION:
+    if _version(db) < VERSION:
         with db:
             db.execute("BEGIN IMMEDIATE")
-            # Another process may have been faster.
-            for step in STEPS[_version(db) :]:
-                for statement in step.split(";"):
+            # Another process may have been faster, also one of a newer version.
+            for version in range(_version(db), VERSION):
+                for statement in STEPS[version].split(";"):
                     db.execute(statement)
-            db.execute(f"PRAGMA user_version={VERSION}")
-    return version
+                db.execute(f"PRAGMA user_version={version + 1}")
+    return _version(db)
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -15,6 +15,8 @@ import pytest
 
 import rsctl.api
 from rsctl.api import ExitCode, JobFailed, JobState, LogEvent, MetricEvent, ResultEvent, RsctlError
+from rsctl.runs.migrations import VERSION
+from rsctl.runs.store import Store
 from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 
@@ -202,3 +204,14 @@ def test_an_iterator_moves_between_threads(write_job: Write) -> None:
     next(abandoned)
     with ThreadPoolExecutor(1) as other:
         other.submit(abandoned.close).result()  # type: ignore[attr-defined]
+
+
+def test_a_process_at_work_submits_after_a_newer_version_has_changed_the_store(
+    write_job: Write,
+) -> None:
+    """The run's own processes continue as this one does, as in a bench of many hours."""
+    rsctl.api.runs()
+    with Store().transaction() as database:
+        database.execute(f"PRAGMA user_version={VERSION + 1}")
+    result = rsctl.api.submit(write_job("echo loss=1")).wait()
+    assert (result.state, result.metrics["loss"]["last"]) == (JobState.SUCCEEDED, 1.0)

@@ -350,3 +350,13 @@ def test_a_database_that_was_lost_is_told(
     )
     make_run("job-cccccc").succeed(2)
     assert rsctl("list").err == ""
+
+
+def test_a_folder_of_a_run_that_was_never_recorded_is_not_a_loss(
+    rsctl: Cli, rsctl_home: Path
+) -> None:
+    """The emulator of a rehearsal starts before its run is recorded, and may be interrupted."""
+    folder = rsctl_home / "runs" / "job-aaaaaa"
+    folder.mkdir(parents=True)
+    (folder / "rehearsal.json").touch()
+    assert rsctl("list").err == "no runs yet; start one: rsctl submit JOB\n"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rsctl.bench.records import Benches, Trial
 from rsctl.findings import JobState
-from rsctl.runs.migrations import STEPS, VERSION
+from rsctl.runs.migrations import STEPS, VERSION, migrate
 from rsctl.runs.profiles import keep_profile, profiles_of
 from rsctl.runs.store import Fact, Store
 from rsctl.runs.stream.events import Attempt, MetricEvent, StateEvent
@@ -129,3 +130,38 @@ def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
         Store(path)
     with sqlite3.connect(path) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
+
+
+class _Late(sqlite3.Connection):
+    """A connection that locks its database just after a newer version has changed it."""
+
+    path: Path
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        if statement == "BEGIN IMMEDIATE":
+            Store(self.path).close()
+            with sqlite3.connect(self.path) as newer:
+                newer.execute(f"PRAGMA user_version={VERSION + 1}")
+        return super().execute(statement, *values)
+
+
+def test_a_newer_version_that_was_faster_stays(tmp_path: Path) -> None:
+    """Otherwise it would take its own step again at its next start, and fail."""
+    path = written_by(VERSION - 1, tmp_path / "runs.db")
+    late = sqlite3.connect(path, isolation_level=None, factory=_Late)
+    late.path = path
+    assert migrate(late) == VERSION + 1
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
+
+
+def test_a_process_at_work_opens_a_database_again_that_a_later_version_changed(
+    store: Store,
+) -> None:
+    """As `submit` does while it watches a run, and another rsctl lists the runs."""
+    with sqlite3.connect(store.path) as database:
+        database.execute(f"PRAGMA user_version={VERSION + 1}")
+    again = Store(store.path)
+    again.add(a_run("job-1"))
+    again.close()
+    assert store.ids() == {"job-1"}

@@ -25,9 +25,10 @@ from rsctl.results.tracking.background import BENCH, FOLLOW, REGRESSED
 from rsctl.results.tracking.cursor import lock_path, make_tracking_folder, plan_of
 from rsctl.results.tracking.notifications import NotificationSender
 from rsctl.results.tracking.sender import Sender, is_sent
+from rsctl.runs.database import used
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.locks import try_lock, write_holder
-from rsctl.runs.store import Store
+from rsctl.runs.store import Store, store_file
 
 _POLL_SECONDS = 0.2
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
@@ -142,6 +143,7 @@ def send_bench(bench: str) -> None:
 
 def main() -> int:
     """Send the runs named on the command line."""
+    used.add(store_file())
     options = [a for a in sys.argv[1:] if a in (FOLLOW, BENCH, REGRESSED)]
     for name in [a for a in sys.argv[1:] if a not in options]:
         with suppress(RsctlError):  # it was forgotten, or the store is full

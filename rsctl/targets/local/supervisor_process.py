@@ -99,8 +99,9 @@ def make_backend(
 def main() -> int:
     """Supervise the run named on the command line, whose lock is an inherited descriptor."""
     from rsctl.node.process_tree import adopt_orphans
+    from rsctl.runs.database import used
     from rsctl.runs.recorder import Recorder
-    from rsctl.runs.store import Store
+    from rsctl.runs.store import Store, store_file
     from rsctl.runs.stream.journal import allow_many_files
     from rsctl.targets.local.input_copies import remove_copies
     from rsctl.targets.local.supervisor import Supervisor
@@ -110,6 +111,7 @@ def main() -> int:
     os.set_inheritable(lock, False)
     allow_many_files()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    used.add(store_file())
     recorder = Recorder(folder, Store())
     try:
         description = folder.description()
