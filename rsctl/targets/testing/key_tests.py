@@ -98,7 +98,7 @@ class KeyTests(Suite):
     def _problem(
         self, folder: Path, target: Target, sample: Sample, plans: dict[str, Planned]
     ) -> str | None:
-        """What is wrong with a sample; `plans` keeps the plans without one by their keys."""
+        """Say what is wrong with a sample; `plans` keeps the plans without one by their keys."""
         keys = self._keys(sample.common)
         if repr(keys) not in plans:
             plans[repr(keys)] = Planned(lambda: self._plan(folder, target, keys))
