@@ -91,12 +91,18 @@ class KeyTests(Suite):
 
     def _ignored(self, folder: Path, target: Target, samples: list[Sample]) -> list[str]:
         """The samples of which neither the plan nor a finding says anything, in words."""
-        found = ((each, self._problem(folder, target, each)) for each in samples)
+        plans: dict[str, Planned] = {}
+        found = ((each, self._problem(folder, target, each, plans)) for each in samples)
         return [f"{each.key}: {each.value}: {problem}" for each, problem in found if problem]
 
-    def _problem(self, folder: Path, target: Target, sample: Sample) -> str | None:
+    def _problem(
+        self, folder: Path, target: Target, sample: Sample, plans: dict[str, Planned]
+    ) -> str | None:
+        """Find what is wrong with a sample; `plans` keeps the plans without it by their keys."""
         keys = self._keys(sample.common)
-        before = Planned(lambda: self._plan(folder, target, keys))
+        if repr(keys) not in plans:
+            plans[repr(keys)] = Planned(lambda: self._plan(folder, target, keys))
+        before = plans[repr(keys)]
         if before.submission is None:
             refused = [f for f in before.findings if f.is_error and _is_of(f, sample.common)]
             problems = [f"{f.path}: {f.message}" for f in before.findings if f.is_error]
