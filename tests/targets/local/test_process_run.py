@@ -143,8 +143,13 @@ def test_the_rank_that_failed_first_is_blamed_under_torchrun(
     assert [cause["code"] for cause in failure["causes"]] == ["killed"]
 
 
-def test_the_rank_that_failed_first_is_blamed_though_its_launcher_ends_last(rsctl: Rsctl) -> None:
-    """As torchrun may, which looks after its ranks from time to time."""
+def test_the_rank_that_failed_first_is_blamed_though_its_launcher_ends_last(
+    rsctl: Rsctl, torch_forks: dict[str, str]
+) -> None:
+    """As torchrun may, which looks after its ranks from time to time. A module has a process of its
+    own, whose parent is its wrapper.
+    """
+    rsctl.env.update(torch_forks)
     reported = rsctl.folder / "reported"
     script = f"""
 import json, os, time
@@ -165,7 +170,7 @@ os._exit(3)
 """
     (rsctl.folder / "source").mkdir()
     (rsctl.folder / "source" / "train.py").write_text(script)
-    done = rsctl("submit", rsctl.write_job(run={"script": "train.py"}, workers=TWO), "-o", "json")
+    done = rsctl("submit", rsctl.write_job(run={"module": "train"}, workers=TWO), "-o", "json")
     assert done.exit_code == 1
     failure = done.result["first_failure"]
     assert (failure["replica"], failure["rank"], failure["exit_code"]) == ("worker-1", 1, 137)
@@ -282,37 +287,58 @@ def test_text_that_the_locale_cannot_write_reaches_the_job_as_utf_8(rsctl: Rsctl
     assert texts == ["\u540d gr\u00f6\u00dfe"]
 
 
-@pytest.mark.parametrize("launcher", ["once", "none"])
 @pytest.mark.parametrize(
-    ("command", "content", "reason", "remedy"),
+    ("launchers", "command", "content", "reason", "remedy"),
     [
-        ("no-such-program", "", "there is no such program", "correct run.command, or add the "),
-        ("./run", "#!/bin/sh\n", "its file is not executable", "make it executable (`chmod +x`)"),
-        ("./run", "+#!/bin/sh\r\n", "its first line ends with a carriage return", "save the "),
         (
-            "./run",
-            "+#!/opt/none/python -u\n",
+            *("once none", "no-such-program", ""),
+            *("there is no such program", "correct run.command, or add the "),
+        ),
+        (
+            *("once", "./run", "#!/bin/sh\n"),
+            *("its file is not executable", "make it executable (`chmod +x`)"),
+        ),
+        (
+            *("once none", "./run", "+#!/bin/sh\r\n"),
+            *("its first line ends with a carriage return", "save the "),
+        ),
+        (
+            *("none", "./run", "+#!/opt/none/python -u\n"),
             "its interpreter /opt/none/python does not exist",
             "correct that line, such as `#!/usr/bin/env bash`, or install the program: in an",
         ),
-        ("./run", "+echo hello\n", "its first line names no interpreter", "begin it with such as "),
-        ("run", "+#!/bin/sh\n", "it is a file here, and no program of PATH", "start it with its "),
-        (".", "", "it is a folder", "correct run.command: it must begin with a program"),
-        ("exec", "", "it is for a shell, and none runs it", "start a shell: command: [bash, -c, "),
+        (
+            *("once", "./run", "+echo hello\n"),
+            *("its first line names no interpreter", "begin it with such as "),
+        ),
+        (
+            *("once none", "run", "+#!/bin/sh\n"),
+            *("it is a file here, and no program of PATH", "start it with its "),
+        ),
+        (
+            *("none", ".", "", "it is a folder"),
+            "correct run.command: it must begin with a program",
+        ),
+        (
+            *("none", "exec", "", "it is for a shell, and none runs it"),
+            "start a shell: command: [bash, -c, ",
+        ),
     ],
 )
 def test_a_command_that_cannot_run(
-    rsctl: Rsctl, launcher: str, command: str, content: str, reason: str, remedy: str
+    rsctl: Rsctl, launchers: str, command: str, content: str, reason: str, remedy: str
 ) -> None:
+    """Both launchers explain it by the same function."""
     script = rsctl.folder / "source" / "run"
     script.parent.mkdir(exist_ok=True)
     script.write_text(content.removeprefix("+"), newline="")
     script.chmod(0o755 if content.startswith("+") else 0o644)
     command = "./" if command == "." else command
-    done = rsctl("submit", rsctl.write_job(run={"command": [command], "launcher": launcher}))
-    assert done.exit_code == 1
-    assert f"cannot run {command}: {reason}" in done.stderr + done.stdout
-    assert f"-> {remedy}" in done.stderr
+    for launcher in launchers.split():
+        done = rsctl("submit", rsctl.write_job(run={"command": [command], "launcher": launcher}))
+        assert done.exit_code == 1
+        assert f"cannot run {command}: {reason}" in done.stderr + done.stdout
+        assert f"-> {remedy}" in done.stderr
 
 
 def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
@@ -398,7 +424,10 @@ def test_arguments_name_only_what_there_is(rsctl: Rsctl) -> None:
     assert "run.args: {inputs.a} does not name an input; the inputs are none" in done.stderr
 
 
-def test_a_value_has_the_time_of_its_line(rsctl: Rsctl, tmp_path: Path) -> None:
+def test_a_value_has_the_time_of_its_line(
+    rsctl: Rsctl, tmp_path: Path, torch_forks: dict[str, str]
+) -> None:
+    rsctl.env.update(torch_forks)
     (tmp_path / "train.py").write_text(
         "import time\nfor number in range(5):\n    print(f'loss={number}', flush=True)\n"
         "    time.sleep(0.01)\nprint('loss=5', end='', flush=True)\n"
@@ -418,9 +447,10 @@ def test_a_value_has_the_time_of_its_line(rsctl: Rsctl, tmp_path: Path) -> None:
 
 
 def test_lines_of_several_ranks_are_whole_and_named_after_their_rank(
-    rsctl: Rsctl, tmp_path: Path
+    rsctl: Rsctl, tmp_path: Path, torch_forks: dict[str, str]
 ) -> None:
     """Values that begin a line are read as they are, and the failed rank's own lines are shown."""
+    rsctl.env.update(torch_forks)
     script = (
         "import os, sys, time\n"
         "rank = os.environ['RANK']\n"
