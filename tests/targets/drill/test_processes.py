@@ -46,7 +46,7 @@ def test_a_job_that_survives(rsctl: Rsctl) -> None:
 
 
 def test_a_job_that_restarts_by_itself(rsctl: Rsctl) -> None:
-    job = write_held_job(rsctl, limits={"retries": 1})
+    job = write_held_job(rsctl, limits={"retries": 1}, workers={"count": 1})
     done, found = drill(rsctl, job, *HELD, "--faults", "preemption")
     result = found["preemption"]
     assert (done.exit_code, result["course"], result["exit_code"]) == (0, "restarted", 0), result
@@ -62,7 +62,7 @@ def test_a_job_that_restarts_by_itself(rsctl: Rsctl) -> None:
     ],
 )
 def test_jobs_that_do_not_survive(rsctl: Rsctl, variant: str, reason: str) -> None:
-    job = write_held_job(rsctl, variant)
+    job = write_held_job(rsctl, variant, workers={"count": 1})
     done, found = drill(rsctl, job, *HELD, "--faults", "preemption")
     result = found["preemption"]
     assert (done.exit_code, result["verdict"]) == (1, "not-survived"), result
@@ -80,7 +80,7 @@ def test_a_hang_is_named(rsctl: Rsctl) -> None:
 
 
 def test_a_script_that_saves_and_ends_with_exit_code_0_is_resumed(rsctl: Rsctl) -> None:
-    job = write_held_job(rsctl, "early")
+    job = write_held_job(rsctl, "early", workers={"count": 1})
     done, found = drill(rsctl, job, *HELD, "--faults", "notice-30s")
     notice = found["notice-30s"]
     assert (done.exit_code, notice["verdict"], notice["course"]) == (0, "survived", "resumed")
@@ -121,7 +121,7 @@ def test_an_interruption_cancels_the_current_run(rsctl: Rsctl) -> None:
 
 def test_what_cannot_be_drilled(rsctl: Rsctl) -> None:
     def reported(*options: str, variant: str = "good") -> str:
-        done = rsctl("drill", write_job(rsctl, variant, steps=4), *options)
+        done = rsctl("drill", write_job(rsctl, variant, 4, workers={"count": 1}), *options)
         assert done.exit_code == 2, done.stderr
         return done.stderr
 
