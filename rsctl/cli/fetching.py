@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ def fetch_and_show(
     run: Run,
     folder: str | None,
     only: Iterable[ResultKind] = (),
-    include: Iterable[str] = (),
+    include: Collection[str] = (),
     max_unpacked: int | None = None,
 ) -> Fetched:
     """Download a run's results, with progress on a terminal. Raises RsctlError."""
@@ -38,7 +38,7 @@ def fetch_and_show(
     finally:
         view.clear()
     show_findings(fetched.findings)
-    print_message(_summary(fetched))
+    print_message(_summary(fetched, is_chosen=bool(include)))
     return fetched
 
 
@@ -85,10 +85,10 @@ class _ProgressLine:
             sys.stderr.flush()
 
 
-def _summary(fetched: Fetched) -> str:
+def _summary(fetched: Fetched, is_chosen: bool) -> str:
     folder = Path(fetched.directory)
     if not fetched.files:
-        return f"no files to download to {folder}"
+        return f"no files to download to {folder}" + is_chosen * " match --include"
     new = [file for file in fetched.files if file.state == "fetched"]
     unchecked = sum(file.checksum is None and "://" in file.location for file in new)
     noun = "file" if len(new) == 1 else "files"

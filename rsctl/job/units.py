@@ -235,7 +235,7 @@ class Regression(str):
     """How much worse a metric may become: `5%` of the baseline, or an amount in its unit."""
 
     expected: ClassVar[str] = "a percentage of the baseline such as 5%, or an amount such as 0.2"
-    pattern: ClassVar[str] = rf"^{_NUMBER} ?%?$"
+    pattern: ClassVar[str] = rf"^{_NUMBER}([eE][+-]?[0-9]{{1,2}})? ?%?$"
 
     @classmethod
     def parse(cls, text: str) -> Regression:

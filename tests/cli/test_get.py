@@ -132,6 +132,8 @@ def test_what_was_downloaded(
             {"only": ["logs", "outputs"], "include": ["*.pt", "a/b"], "max_unpacked": 2 * 10**9},
         ),
     ]
+    chosen = rsctl("get", "@last", "--include", "*.bin").err.splitlines()[-1]
+    assert chosen == (text if files else f"{text} match --include")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,10 @@ from rsctl.targets.vertex.options import VertexOptions
 
 @pytest.mark.parametrize(
     ("text", "is_relative", "amount"),
-    [("5%", True, 0.05), ("99.9 %", True, 0.999), ("0.2", False, 0.2), ("100", False, 100.0)],
+    [
+        *(("5%", True, 0.05), ("99.9 %", True, 0.999), ("0.2", False, 0.2), ("100", False, 100.0)),
+        *(("1e-3", False, 0.001), ("2.5E+1", False, 25.0)),  # YAML's numbers
+    ],
 )
 def test_a_regression_is_a_part_or_an_amount(text: str, is_relative: bool, amount: float) -> None:
     found = Regression.parse(text)
@@ -36,7 +39,7 @@ def test_a_regression_is_a_part_or_an_amount(text: str, is_relative: bool, amoun
     assert " " not in found
 
 
-@pytest.mark.parametrize("text", ["100%", "250 %", "-1", "%", "5 % ", ""])
+@pytest.mark.parametrize("text", ["100%", "250 %", "-1", "%", "5 % ", "", "e3", "1e", "1e100"])
 def test_what_is_no_regression(text: str) -> None:
     with pytest.raises(ValueError, match="a percentage of the baseline such as 5%"):
         Regression.parse(text)
