@@ -194,7 +194,8 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "checkpoint",
-        r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
+        r"inline_container\.cc[^\n]{0,40}file not found: archive/"
+        r"|unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
         r"|Unable to load weights from pytorch checkpoint file for '[^'\n]{1,200}' at "
         r"'([^'\n]{1,200})'|UnpicklingError: (?!Weights)|EOFError: Ran out of input"
         r"|SafetensorError: ([^\n]{1,100})"

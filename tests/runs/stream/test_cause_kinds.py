@@ -635,6 +635,8 @@ def test_texts_of_a_kind_have_its_code(raised: str, code: str) -> None:
         ("[1]    12345 killed     python train.py", "killed", "memory"),
         ("exec ./train.sh: no such file or directory", "command", "line endings"),
         ("error: command 'gcc' failed: No such file or directory", "extension", "compilers"),
+        ("RuntimeError: [enforce fail at inline_container.cc:209] . file not found: archive/data/1",
+         "checkpoint", "write it again"),
     ],
 )  # fmt: skip
 def test_a_failure_before_or_around_the_script_has_a_remedy_of_its_own(
