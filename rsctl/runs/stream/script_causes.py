@@ -35,6 +35,14 @@ SCRIPT_CAUSES = (
         "or turn the feature (FP8, bf16, FlashAttention) off",
     ),
     cause(
+        "batch-size",
+        r"/nn/parallel/parallel_apply\.py\", line \d{1,5}, in _worker\n[\s\S]{0,2000}?"
+        r"TypeError: \S{0,80}forward\(\) missing \d",
+        "a batch has fewer samples than nn.DataParallel has GPUs, so that a replica gets no input",
+        "leave out the last, smaller batch (drop_last=True), also in the evaluation, or use "
+        "DistributedDataParallel with one rank for each GPU",
+    ),
+    cause(
         "compile",
         r"FailOnRecompileLimitHit: ()|recompile_limit reached with ()fullgraph=True",
         "torch.compile compiled a function again and again, for inputs of other shapes",
