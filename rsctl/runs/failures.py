@@ -52,6 +52,9 @@ _AFTER_A_LOSS = (LOST_PEER, "timeout", "worker-lost", "collective-mismatch", "co
 """The causes of a rank whose peer may have left."""
 
 
+_TRACEBACK = "Traceback (most recent call last)"
+_NUMBER = re.compile(r"\d+")
+_MOST_COMPARED = 64
 _OF_MANY = (
     *_AFTER_A_LOSS,
     *("nccl", "rendezvous", "distributed", "pipe", "signal", "killed", "abort"),
@@ -216,7 +219,7 @@ def first_failure(
     first = (explained_alone or explained)[0]
     left = early_end(_rank_records(folder), first) if _has_lost_a_peer(first) else None
     if left is None:
-        return _compared(first, explained)
+        return _compared(first, folder)
     own = [f for f in ordered if (f.replica, f.rank) == (left.replica, left.rank)]
     if own:  # it left by its own failure, and ended slowly
         return _explained(own[0], folder, known.get(left.replica, Killer()), replica_on)
@@ -225,20 +228,29 @@ def first_failure(
     return replace(left, lines=failure_lines(line.text for line in _tail(folder, left)[0]))
 
 
-def _compared(first: Failure, together: list[Failure]) -> Failure:
-    """The failure; if others failed together with it, its first remedy says how they compare.
+def _compared(first: Failure, folder: RunFolder) -> Failure:
+    """The failure; its first remedy says whether other processes raised the same, or only lost it.
 
-    Reports on whole nodes, which repeat those on their ranks, count only if no rank reported.
+    A launcher ends the processes of its node before they report their exits, so their logs count.
     """
-    ranked = {(each.replica, each.rank): each for each in together if each.rank is not None}
-    together = [*ranked.values()] or together
-    codes = [cause.code for failure in together for cause in failure.causes[:1]]
+    from rsctl.runs.stream.exceptions import find_exception, without_marks
+
+    plain = reversed(without_marks(first.lines))
+    said = next((_NUMBER.sub("", line) for line in plain if find_exception([line])), None)
     cause = first.causes[0] if first.causes else None
-    if cause is None or first.signal or cause.code.startswith(_OF_MANY) or len(together) < 2:
+    if cause is None or said is None or first.signal or cause.code.startswith(_OF_MANY):
         return first
-    if codes == [cause.code] * len(together):
-        how = _ALIKE.format(count=len(together))
-    elif codes.count(cause.code) == 1 and all(c == cause.code or c in _AFTER_A_LOSS for c in codes):
+    is_same: dict[str, bool] = {}
+    for replica in list(filter(_WORKER.fullmatch, folder.replicas()))[:_MOST_COMPARED]:
+        for line in _last_attempt(folder, replica):
+            if _TRACEBACK in line.text:
+                is_same.setdefault(line.rank or replica, False)
+            elif _NUMBER.sub("", without_marks([line.text])[0]) == said:
+                is_same[line.rank or replica] = True
+    count = sum(is_same.values())
+    if count > 1 and all(is_same.values()):
+        how = _ALIKE.format(count=count)
+    elif count == 1 and any(record.kind == "lost" for record in _rank_records(folder)):
         how = _ALONE
     else:
         return first
@@ -260,13 +272,17 @@ def _rank_records(folder: RunFolder) -> list[RankRecord]:
 
 
 def _records_of(folder: RunFolder, replica: str) -> list[RankRecord]:
-    records: list[RankRecord] = []
+    return [record for line in _last_attempt(folder, replica) if (record := rank_record(line))]
+
+
+def _last_attempt(folder: RunFolder, replica: str) -> list[LogEvent]:
+    """The last lines of a replica since its launcher, or its ranks, started for the last time."""
+    lines: list[LogEvent] = []
     for line in tail_lines(folder.log(replica), replica, _TAIL):
-        if record := rank_record(line):
-            records.append(record)
-        elif restarts_in_place(line) or _announces(line):
-            records.clear()
-    return records
+        lines.append(line)
+        if not rank_record(line) and (restarts_in_place(line) or _announces(line)):
+            lines.clear()
+    return lines
 
 
 def _announces(line: LogEvent) -> bool:

@@ -204,32 +204,37 @@ def test_the_earliest_failure_is_the_first_unless_it_only_lost_a_peer(
     assert found.lines == (BROKEN if first == "worker-1" else LOST)
 
 
+def of_rank(rank: int, lines: list[str]) -> list[str]:
+    return [f"[worker-0/{rank}] [rank{rank}]: {line}" for line in lines]
+
+
+HAS_LOST = json.dumps({"rsctl": "lost", "rank": 1, "time": at(5), "op": "all_reduce"})
+
+
 @pytest.mark.parametrize(
     ("logs", "end"),
     [
         ([BROKEN, BROKEN], "; 2 processes failed alike at the same time, so look at what they"),
-        ([BROKEN, LOST], "; the other processes only lost this one, so look at what it alone has"),
-        ([BROKEN, ["KeyError: 'a'"]], None),
+        (
+            [[*of_rank(0, BROKEN), *of_rank(1, BROKEN)], []],
+            "; 2 processes failed alike at the same time, so look at what they",
+        ),
+        ([BROKEN, [HAS_LOST]], "; the other processes only lost this one, so look at what it"),
+        ([BROKEN, [BROKEN[0], "KeyError: 'a'"]], None),
+        ([BROKEN, ["step 1"]], None),
         ([["ncclInternalError: x"], ["ncclInternalError: x"]], None),
         ([LOST, LOST], None),
     ],
 )
-def test_the_remedy_says_whether_others_failed_alike(
+def test_the_remedy_says_whether_other_processes_failed_alike(
     logs: list[list[str]], end: str | None
 ) -> None:
-    folder = begun(worker_0=logs[0], worker_1=logs[1])
-    failures = [Failure(replica=f"worker-{n}", time=at(5), exit_code=1) for n in range(2)]
-    alone = first_failure(failures[:1], folder).causes[0].remedy or ""
-    remedy = first_failure(failures, folder).causes[0].remedy or ""
-    assert remedy.startswith(alone + (end or ""))
+    failure = Failure(replica="worker-0", time=at(9), exit_code=1)
+    alone = first_failure([failure], begun(worker_0=BROKEN if end else logs[0])).causes[0].remedy
+    found = first_failure([failure], begun(worker_0=logs[0], worker_1=logs[1]))
+    remedy = found.causes[0].remedy or ""
+    assert remedy.startswith((alone or "") + (end or ""))
     assert (remedy == alone) == (end is None)
-
-
-def test_the_report_of_a_node_on_its_rank_is_not_another_process() -> None:
-    folder = begun(worker_0=BROKEN)
-    failures = [Failure(replica="worker-0", time=at(5), exit_code=1, rank=r) for r in (0, None)]
-    alone = first_failure(failures[:1], folder)
-    assert first_failure(failures, folder).causes == alone.causes
 
 
 def test_where_all_have_lost_a_peer_the_earliest_is_the_first() -> None:

@@ -201,6 +201,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "variable-unset",
         r"in __getitem__\n[^\n]{0,80}raise KeyError\(key\) from None\nKeyError: '(\w{1,80})'"
+        r"|\"<frozen os>\", line \d{1,5}, in __getitem__\nKeyError: '(\w{1,80})'"
         r"|KeyError: '((?:SLURM|OMPI|PMIX?|SM|AIP|CLOUD_ML|WANDB|NCCL|CUDA|AWS|GOOGLE|AZURE|HF"
         r"|MLFLOW)"
         r"_[A-Z0-9_]{1,60}|TF_CONFIG|HOME|USER|HOSTNAME|TMPDIR)'"

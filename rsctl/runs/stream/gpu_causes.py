@@ -323,6 +323,7 @@ GPU_USE_CAUSES = (
         "no-gpu",
         r"Found no NVIDIA driver|No (?:CUDA|HIP|XPU) GPUs are available|no GPUs found!"
         r"|no CUDA-capable device is detected|No supported gpu backend found"
+        r"|GPUAccelerator can ?not run on your system"
         r"|Multiprocess computations aren't implemented on the CPU"
         r"|[Mm]ixed precision[^\n]{0,160} can only be used on CUDA"
         r"|backend failed to initialize: (?!TPU)"

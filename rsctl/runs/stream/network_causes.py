@@ -124,6 +124,7 @@ NETWORK_CAUSES = (
         r"|op\.preamble\.length <= op\.nbytes"
         r"|[Mm]essage truncated : (?:receiving|received) \d{1,12} bytes instead of"
         r"|disagreement between rank\d|collective mismatch error"
+        r"|Unable to unpickle data from other workers"
         r"|[Mm]ismatched collective detected|may be caused by a collective mismatch"
         r"|/distributed_c10d\.py\", line \d{1,6}, in \w{0,30}object\w{0,8}\n[^\n]{0,200}\n"
         r"(?:[^\n\w]{1,200}\n)?[^\n]{0,20}(?:RuntimeError: (?:Trying to create tensor with negative"

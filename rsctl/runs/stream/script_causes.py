@@ -35,6 +35,14 @@ SCRIPT_CAUSES = (
         "or turn the feature (FP8, bf16, FlashAttention) off",
     ),
     cause(
+        "batch-size",
+        r"/nn/parallel/parallel_apply\.py\", line \d{1,5}, in _worker\n[\s\S]{0,2000}?"
+        r"TypeError: \S{0,80}forward\(\) missing \d",
+        "a batch has fewer samples than nn.DataParallel has GPUs, so that a replica gets no input",
+        "leave out the last, smaller batch (drop_last=True), also in the evaluation, or use "
+        "DistributedDataParallel with one rank for each GPU",
+    ),
+    cause(
         "compile",
         r"FailOnRecompileLimitHit: ()|recompile_limit reached with ()fullgraph=True",
         "torch.compile compiled a function again and again, for inputs of other shapes",
@@ -194,7 +202,8 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "checkpoint",
-        r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
+        r"inline_container\.cc[^\n]{0,40}file not found: archive/"
+        r"|unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
         r"|Unable to load weights from pytorch checkpoint file for '[^'\n]{1,200}' at "
         r"'([^'\n]{1,200})'|UnpicklingError: (?!Weights)|EOFError: Ran out of input"
         r"|SafetensorError: ([^\n]{1,100})"

@@ -635,6 +635,14 @@ def test_texts_of_a_kind_have_its_code(raised: str, code: str) -> None:
         ("[1]    12345 killed     python train.py", "killed", "memory"),
         ("exec ./train.sh: no such file or directory", "command", "line endings"),
         ("error: command 'gcc' failed: No such file or directory", "extension", "compilers"),
+        # https://github.com/ultralytics/yolov3/issues/1074
+        ("TypeError: Caught TypeError in replica 3 on device 3.\nOriginal Traceback (most recent "
+         'call last):\n  File "/o/torch/nn/parallel/parallel_apply.py", line 60, in _worker\n'
+         "    output = module(*input, **kwargs)\n"
+         "TypeError: forward() missing 1 required positional argument: 'x'",
+         "batch-size", "drop_last=True"),
+        ("RuntimeError: [enforce fail at inline_container.cc:209] . file not found: archive/data/1",
+         "checkpoint", "write it again"),
     ],
 )  # fmt: skip
 def test_a_failure_before_or_around_the_script_has_a_remedy_of_its_own(

@@ -779,3 +779,11 @@ def test_an_environment_without_modules_is_not_the_cause_of_a_clear_exception() 
     lines += ["KeyError: 'loss'"]
     [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
     assert cause.code == "key-missing"
+
+
+def test_a_variable_that_a_frozen_module_of_python_does_not_find() -> None:
+    """As Python 3.14 prints it."""
+    lines = ["Traceback (most recent call last):", '  File "/app/train.py", line 2, in <module>']
+    lines += ['    rank = os.environ["RANK"]', '  File "<frozen os>", line 679, in __getitem__']
+    [cause] = known_causes([*lines, "KeyError: 'RANK'"], 1, None)
+    assert (cause.code, cause.message[-4:]) == ("variable-unset", "RANK")
