@@ -88,10 +88,17 @@ def _cell_statistic(found: list[Sample | None]) -> CellStatistic:
     )
 
 
-def format_cell(values: Cell) -> str:
-    """`workers.count=2 comm.backend=gloo`; a bench without a matrix has one cell."""
-    shown = [f"{key}={format_value(value)}" for key, value in values.items()]
-    return " ".join(shown) or "the job"
+def format_cell(values: Cell, longest: int | None = None) -> str:
+    """`workers.count=2 comm.backend=gloo`; a bench without a matrix has one cell.
+
+    A text of more than `longest` characters has `lr` for `run.args.lr`, unless two keys would be
+    equal.
+    """
+    text = " ".join(f"{key}={format_value(value)}" for key, value in values.items()) or "the job"
+    short = {key.rpartition(".")[2]: value for key, value in values.items()}
+    if longest is None or len(text) <= longest or len(short) < len(values):
+        return text
+    return format_cell(short)
 
 
 def format_trial(cells: Sequence[Cell], trial: Trial) -> str:

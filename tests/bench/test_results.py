@@ -166,6 +166,11 @@ def test_cells_in_words() -> None:
     cell = {"workers.count": 2, "comm.backend": "gloo", "a": None, "b": [1]}
     assert format_cell(cell) == "workers.count=2 comm.backend=gloo a=null b=[1]"
     assert format_cell({}) == "the job"
+    text = "run.args.lr=0.1 workers.count=2"
+    long = {"run.args.lr": 0.1, "workers.count": 2}
+    assert format_cell(long, longest=len(text)) == text
+    assert format_cell(long, longest=len(text) - 1) == "lr=0.1 count=2"
+    assert format_cell({"a.x": 1, "b.x": 2}, longest=0) == "a.x=1 b.x=2"
     assert cell_label(cell) == "workers.count=2, comm.backend=gloo, a=null, b=[1]"
     assert cell_label({}) == ""
 

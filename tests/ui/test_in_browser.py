@@ -164,7 +164,7 @@ def test_values_that_are_close_together_are_told_apart(
         shown = tab.value(f"{first}.querySelector('.mark').textContent")
         assert re.fullmatch(r"step: 12,345,6\d\d12,34[56],\d\d\d", shown), shown
         tab.open(f"{served.address}bench/{bench.bench}")
-        tab.until(f"{READY} && document.querySelector('.drawing circle')")
+        tab.until(f"{READY} && document.querySelector('.drawing circle') !== null")
         dots = "document.querySelectorAll('.drawing circle')"
         assert tab.value(f"{dots}[1].cx.baseVal.value - {dots}[0].cx.baseVal.value") > 300
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any
 
 from rich.console import Group
 from rich.table import Table
@@ -158,7 +157,7 @@ class LiveBenchView(PlainBenchView):
             runs.append(f" {count} {state}", _STYLES.get(state, "cyan"))
         spent = self._spent_so_far(cell)
         return [
-            Text(format_cell(_short_keys(bench.cells[cell]))),
+            Text(format_cell(bench.cells[cell], longest=0)),
             runs,
             Text(format_duration(self._time_so_far(cell))),
             *(Text(self._metric(cell, name)) for name in names),
@@ -199,12 +198,6 @@ def _grid(names: list[str], rows: list[list[Text]]) -> Table:
     for row in rows:
         grid.add_row(*row)
     return grid
-
-
-def _short_keys(cell: dict[str, Any]) -> dict[str, Any]:
-    """A cell without the beginnings of its keys: `lr` for `run.args.lr`; whole if two are equal."""
-    short = {key.rpartition(".")[2]: value for key, value in cell.items()}
-    return short if len(short) == len(cell) else cell
 
 
 def _as_runs(metrics: Mapping[str, CellStatistic]) -> list[Mapping[str, Sample]]:
