@@ -6,10 +6,11 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from rsctl.findings import JobState
+from rsctl.findings import JobState, RsctlError
 from rsctl.images.events import CheckedShow, Show
 from rsctl.job.job import Job
 from rsctl.runs.final_state import final_state, final_states, with_final_state
@@ -214,8 +215,11 @@ class LocalTarget:
             return
         if record.state is JobState.CANCELLING and waited < _END_SECONDS + _grace_of(run):
             return
-        supervisor = RunFolder(run).supervisor(is_started=True)
+        folder = RunFolder(run)
+        supervisor = folder.supervisor(is_started=True)
         if supervisor is not None:
+            with suppress(RsctlError):  # on a full disk
+                folder.note_cancel()  # another process may record the end before this one
             _send(supervisor, signal.SIGKILL)
 
 

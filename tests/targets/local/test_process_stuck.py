@@ -5,7 +5,11 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from tests.kit.polling import DEADLINE_SECONDS
+import pytest
+
+from rsctl.runs.folder import RunFolder
+from rsctl.targets.local import target as local_target
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.kit.processes import freeze
 
 from ..conftest import Rsctl
@@ -49,6 +53,23 @@ def test_who_follows_a_run_sees_it_end_too(rsctl: Rsctl) -> None:
     cli.send_signal(signal.SIGINT)
     cli.communicate(timeout=DEADLINE_SECONDS)
     assert cli.returncode == 5
+    assert rsctl.processes(run) == []
+
+
+def test_any_command_may_record_the_end_of_a_cancelled_run(
+    rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `submit` does in one terminal after `cancel` in another one has killed the supervisor."""
+    run = rsctl.detach(rsctl.write_job(bash="echo up; sleep 600"))
+    rsctl.wait_for_log(run, "up")
+    freeze(rsctl.supervisor(run))
+    monkeypatch.setenv("RSCTL_HOME", rsctl.env["RSCTL_HOME"])
+    canceller = local_target.LocalTarget()
+    canceller.cancel(run)
+    monkeypatch.setattr(local_target, "_HEAR_SECONDS", 0.0)
+    next(canceller.events(run, {}, follow=True))
+    wait_until(lambda: not RunFolder(run).is_supervised(), "the supervisor to end")
+    assert rsctl.status(run)["state"] == "cancelled"
     assert rsctl.processes(run) == []
 
 
