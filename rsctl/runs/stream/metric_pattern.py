@@ -47,16 +47,16 @@ _PREFIX = "[kKMGTP]"
 _PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
 _PER = "s(?:ec)?"
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
-_EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
+_EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/( ?)([A-Za-z]+)")
 _INVERSE = {  # but ns/day of a simulation is a rate
-    "max": rf"{_SECONDS}/(?!(?:s|sec|min|h|hour|day)\b)[A-Za-z]+",
+    "max": rf"{_SECONDS}/ ?(?!(?:s|sec|min|h|hour|day)\b)[A-Za-z]+",
     "min": f"{_PREFIX}?it/s(?:ec)?",
 }
 _SECOND = "[num\u00b5\u03bc]?"  # 1.2m samples/s may be a million
 _SCALED = re.compile(rf"({_PREFIX}?)(i?[bB]|it|FLOPS?)|({_SECOND})(s|sec)|({_PREFIX}) ([A-Za-z]+)")
 _POWERS = {"n": -3, "u": -2, "\u00b5": -2, "\u03bc": -2, "m": -1, "": 0, "k": 1, "K": 1}
 _POWERS |= {"M": 2, "G": 3, "T": 4, "P": 5}  # of a thousand, or of 1024 in KiB
-_OWN_UNIT = re.compile(r"\)(?: \??|\\s[*+?]?)?([A-Za-z\u00b5\u03bc]*/[A-Za-z]+)")
+_OWN_UNIT = re.compile(r"\)(?: \??|\\s[*+?]?)?([A-Za-z\u00b5\u03bc]*/ ?[A-Za-z]+)")
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -314,10 +314,10 @@ class _Unit:
         self._thousand = Decimal(1024 if base in ("iB", "ib") else 1000)
         (base, scale), (per, per_scale) = (
             (_PER, _SECOND) if word in ("s", "sec") else (re.escape(word), f"{_PREFIX}?")
-            for word in (base, per)
+            for word in (base, per.lstrip())
         )
-        same = rf"(?P<same>{scale}) ?{base}" + (f"/{per}" if per else "(?:/[A-Za-z]+)?")
-        inverse = rf"|(?P<of>{per_scale}){per}/(?P<each>{scale}){base}" if base and per else ""
+        same = rf"(?P<same>{scale}) ?{base}" + (f"/ ?{per}" if per else "(?:/[A-Za-z]+)?")
+        inverse = rf"|(?P<of>{per_scale}) ?{per}/ ?(?P<each>{scale}){base}" if base and per else ""
         self._pattern = re.compile(rf" ?(?:{same}{inverse})(?!\w|=|/[A-Za-z])")
 
     def convert(self, value: float, text: str, end: int) -> float | None:
@@ -359,13 +359,15 @@ def _in_text(raw: str | None) -> float | None:
 def _with_other_unit(regex: str) -> re.Pattern[str] | None:
     """A regex with the units that may be in the place of its own; None if it has no such unit.
 
-    s/it and kit/s for it/s, GB/s for MB/s, and us/step or s/step for ms/step.
+    s/it and kit/s for it/s, s/ samples for samples/s (the unit " samples" of tqdm), GB/s for MB/s,
+    and us/step or s/step for ms/step.
     """
     try:
         if _RATE.search(regex):
             return re.compile(_RATE.sub(_other_rates, regex))
         if _EACH.search(regex):
-            return re.compile(_EACH.sub(rf"(?:{_SECONDS}/\1|{_PREFIX}?\1/{_PER})", regex))
+            other = rf"(?:{_SECONDS}/\1\2|[ ]?{_PREFIX}?[ ]?\2/{_PER})"
+            return re.compile(_EACH.sub(other, regex))
     except re.error:  # a range of characters
         pass
     return None
@@ -374,7 +376,7 @@ def _with_other_unit(regex: str) -> re.Pattern[str] | None:
 def _other_rates(rate: re.Match[str]) -> str:
     space, unit, _ = rate.groups()
     bare = _PREFIXED.sub("", unit, count=1)
-    inverse = f"{space}{_SECOND}{_PER}/{_PREFIX}?{bare}|" if unit else ""
+    inverse = rf"\s*{_SECOND}{_PER}/\s?{_PREFIX}?{bare}|" if unit else ""
     return f"(?:{inverse}{_PREFIX}?{space}{_PREFIX}?{bare}/{_PER})(?![A-Za-z])"
 
 

@@ -501,6 +501,18 @@ def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: st
         (r"(?P<step>\d+)/9 ([0-9.]+)it/s", ("3/9 3.51Kit/s",), [3510.0]),
         (r"([0-9.]+)kit/s", ("1.02kit/s", "985it/s", "2s/it"), [1.02, 0.985, 0.0005]),
         (r", ([0-9.]+)\s?samples/s", (", 985 samples/s", ", 1.02k samples/s"), [985.0, 1020.0]),
+        # Of tqdm with unit=" examples", as Dataset.map of datasets has it.
+        (
+            r"([0-9.]+) examples/s",
+            ("226 [00:01,  2.5 examples/s]", "1 [00:01,  1.25s/ examples]"),
+            [2.5, 0.8],
+        ),
+        (
+            r"([0-9.]+)s/ examples",
+            ("1.25s/ examples", "1.02k examples/s"),
+            [1.25, 0.000980392156862745],
+        ),
+        (r"(?x) ([0-9.]+)\s*examples/s", ("2.5 examples/s", "1.25s/ examples"), [2.5, 0.8]),
         (r"\(([0-9.]+)/s", ("3 in 1s (985.2/s)", "9k in 9s (1.0k/s)"), [985.2, 1000.0]),
         (r"([0-9.]+) ?MB/s", ("985 MB/s", "1.02 GB/s"), [985.0, 1020.0]),
         (r"([0-9.]+)kB/s", ("985kB/s", "512B/s"), [985.0, 0.512]),
@@ -552,6 +564,7 @@ def test_a_rate_whose_unit_is_not_behind_it_is_a_finding() -> None:
     [
         ("max", ("1.25it/s", "1.25s/it"), [1.25], "1.25s/it"),
         ("max", ("1,250 ms/step",), [], "1,250 ms/step"),
+        ("max", ("1.25s/ examples",), [], "1.25s/ examples"),
         ("max", ("3it/s", "2it/s/rank", "4 s", "6M tokens/s"), [3.0, 2.0, 4.0, 6.0], None),
         ("min", ("1.25s/it", "1.25it/s", "1.02kit/s"), [1.25], "1.25it/s"),
         ("min", ("2GB/s", "3 errors/s", "4ms"), [2.0, 3.0, 4.0], None),
@@ -606,6 +619,7 @@ def test_values_are_not_converted_into_a_unit_that_contradicts_the_goal(
         ("GB/s", ("1 GB/s", "985 MB/s", "2 GiB/s", "3 GB/step"), [1.0, 0.985, 2.0, 3.0]),
         ("samples/s", ("1 samples/s", "2k samples/s", "3ms"), [1.0, 2000.0, 3.0]),
         ("m", ("1m", "2 km", "3s"), [1.0, 2.0, 3.0]),
+        ("samples/s", ("1.25s/ samples",), [0.8]),
         ("samples/s", ("1.2m samples/s", "1.2msamples/s"), [1.2, 1.2]),  # a million for some
         ("k tokens/s", ("1.2k tokens/s", "985 tokens/s"), [1.2, 0.985]),
         ("mB/s", ("12 MB/s", "12mB/s"), [12.0, 12.0]),
