@@ -29,7 +29,9 @@ _LAST_GROUP = re.compile(r"[0-9]{3}(?![0-9])")
 _IN_NUMBERS = frozenset("0123456789.-,_'\u2019\u00a0\u202f")
 _SIGN = re.compile(r"(?:\A|[^\w)\]-])-\Z")
 _UNIT = re.compile(r"( ?)([A-Za-z\u00b5\u03bc%][A-Za-z\u00b5\u03bc%/]*)(?![\w=:])")
-_SCALE = re.compile(r"[num\u00b5\u03bckKMGTP]?(?:i?[bB]|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%")
+_SCALE = re.compile(
+    r"[num\u00b5\u03bckKMGTP]?(?:i?[bB](?:its?|ps)?|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%"
+)
 PHASE = "(?i:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test|dev) "
 """A phase of a training before a name, as in `val loss`: a regex."""
 _NAME = re.compile(rf"(?:\A|[^\w./-])((?:{PHASE})?[\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{{1,4}}\Z")
@@ -53,7 +55,9 @@ _INVERSE = {  # but ns/day of a simulation is a rate
     "min": f"{_PREFIX}?it/s(?:ec)?",
 }
 _SECOND = "[num\u00b5\u03bc]?"  # 1.2m samples/s may be a million
-_SCALED = re.compile(rf"({_PREFIX}?)(i?[bB]|it|FLOPS?)|({_SECOND})(s|sec)|({_PREFIX}) ([A-Za-z]+)")
+_SCALED = re.compile(
+    rf"({_PREFIX}?)(i?[bB](?:its?|ps)?|it|FLOPS?)|({_SECOND})(s|sec)|({_PREFIX}) ([A-Za-z]+)"
+)
 _POWERS = {"n": -3, "u": -2, "\u00b5": -2, "\u03bc": -2, "m": -1, "": 0, "k": 1, "K": 1}
 _POWERS |= {"M": 2, "G": 3, "T": 4, "P": 5}  # of a thousand, or of 1024 in KiB
 _OWN_UNIT = re.compile(r"\)(?: \??|\\s[*+?]?)?([A-Za-z\u00b5\u03bc]*/ ?[A-Za-z]+)")
@@ -311,7 +315,7 @@ class _Unit:
         scaled = _SCALED.fullmatch(over)
         prefix, base = [g for g in scaled.groups() if g is not None] if scaled else ["", over]
         self._power = _POWERS[prefix]
-        self._thousand = Decimal(1024 if base in ("iB", "ib") else 1000)
+        self._thousand = Decimal(1024 if base[:2] in ("iB", "ib") else 1000)
         (base, scale), (per, per_scale) = (
             (_PER, _SECOND) if word in ("s", "sec") else (re.escape(word), f"{_PREFIX}?")
             for word in (base, per.lstrip())

@@ -468,6 +468,7 @@ def test_a_long_text_in_the_place_of_a_number_is_shown_in_part() -> None:
         (("speed=985 ", "speed=1.02k"), "985, 1.02k"),
         (("speed=12.5ms", "speed=1.5s", "speed=3h"), "12.5ms, 1.5s"),
         (("speed=512 MB", "speed=1.2 GB"), "512 MB, 1.2 GB"),
+        (("speed=985 Mbit/s", "speed=9.4 Gbit/s"), "985 Mbit/s, 9.4 Gbit/s"),
         (("speed=9.5e-1ms", "speed=1.5e+1s"), "9.5e-1ms, 1.5e+1s"),
         (("speed=0.5", "speed=50%"), "0.5, 50%"),
         (("speed=985it/s", "speed=986it/s"), None),
@@ -516,6 +517,7 @@ def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: st
         (r"\(([0-9.]+)/s", ("3 in 1s (985.2/s)", "9k in 9s (1.0k/s)"), [985.2, 1000.0]),
         (r"([0-9.]+) ?MB/s", ("985 MB/s", "1.02 GB/s"), [985.0, 1020.0]),
         (r"([0-9.]+)kB/s", ("985kB/s", "512B/s"), [985.0, 0.512]),
+        (r"([0-9.]+) Gbits/sec", ("9.41 Gbits/sec", "985 Mbits/sec"), [9.41, 0.985]),  # iperf3
         (r"([0-9.]+)MiB/s", ("985MiB/s", "1.5GiB/s"), [985.0, 1536.0]),
         (r"([0-9.]+) tokens/sec", ("985 tokens/sec", "1.02M tokens/sec"), [985.0, 1.02e6]),
         (r"([0-9.]+)it/s", ("985it/s", "1.02kB/s", "1.02bit/s", "kit/s", "0.00s/it"), [985.0]),
@@ -620,6 +622,8 @@ def test_values_are_not_converted_into_a_unit_that_contradicts_the_goal(
         ("samples/s", ("1 samples/s", "2k samples/s", "3ms"), [1.0, 2000.0, 3.0]),
         ("m", ("1m", "2 km", "3s"), [1.0, 2.0, 3.0]),
         ("samples/s", ("1.25s/ samples",), [0.8]),
+        ("Gbit/s", ("9.41 Gbit/s", "985 Mbit/s"), [9.41, 0.985]),
+        ("Gbps", ("9.41 Gbps", "985 Mbps"), [9.41, 0.985]),
         ("samples/s", ("1.2m samples/s", "1.2msamples/s"), [1.2, 1.2]),  # a million for some
         ("k tokens/s", ("1.2k tokens/s", "985 tokens/s"), [1.2, 0.985]),
         ("mB/s", ("12 MB/s", "12mB/s"), [12.0, 12.0]),
