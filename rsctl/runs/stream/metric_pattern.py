@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import NamedTuple, Optional
 
 from rsctl.runs.stream.cpu_limit import CpuLimit
@@ -28,7 +29,9 @@ _LAST_GROUP = re.compile(r"[0-9]{3}(?![0-9])")
 _IN_NUMBERS = frozenset("0123456789.-,_'\u2019\u00a0\u202f")
 _SIGN = re.compile(r"(?:\A|[^\w)\]-])-\Z")
 _UNIT = re.compile(r"( ?)([A-Za-z\u00b5\u03bc%][A-Za-z\u00b5\u03bc%/]*)(?![\w=:])")
-_SCALE = re.compile(r"[num\u00b5\u03bckKMGTP]?(?:i?[bB]|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%")
+_SCALE = re.compile(
+    r"[num\u00b5\u03bckKMGTP]?(?:i?[bB](?:its?|ps)?|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%"
+)
 PHASE = "(?i:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test|dev) "
 """A phase of a training before a name, as in `val loss`: a regex."""
 _NAME = re.compile(rf"(?:\A|[^\w./-])((?:{PHASE})?[\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{{1,4}}\Z")
@@ -46,16 +49,18 @@ _PREFIX = "[kKMGTP]"
 _PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
 _PER = "s(?:ec)?"
 _SECONDS = "(?:[num\u00b5\u03bc]?s)"
-_EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/([A-Za-z]+)")
+_EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/( ?)([A-Za-z]+)")
 _INVERSE = {  # but ns/day of a simulation is a rate
-    "max": rf"{_SECONDS}/(?!(?:s|sec|min|h|hour|day)\b)[A-Za-z]+",
+    "max": rf"{_SECONDS}/ ?(?!(?:s|sec|min|h|hour|day)\b)[A-Za-z]+",
     "min": f"{_PREFIX}?it/s(?:ec)?",
 }
-_SCALES = "[num\u00b5\u03bckKMGTP]?"
-_SCALED = re.compile(rf"({_SCALES})(i?[bB]|s|sec|it|FLOPS?)")
+_SECOND = "[num\u00b5\u03bc]?"  # 1.2m samples/s may be a million
+_SCALED = re.compile(
+    rf"({_PREFIX}?)(i?[bB](?:its?|ps)?|it|FLOPS?)|({_SECOND})(s|sec)|({_PREFIX}) ([A-Za-z]+)"
+)
 _POWERS = {"n": -3, "u": -2, "\u00b5": -2, "\u03bc": -2, "m": -1, "": 0, "k": 1, "K": 1}
 _POWERS |= {"M": 2, "G": 3, "T": 4, "P": 5}  # of a thousand, or of 1024 in KiB
-_OWN_UNIT = re.compile(r"\)(?: \??|\\s[*+?]?)?([A-Za-z\u00b5\u03bc]*/[A-Za-z]+)")
+_OWN_UNIT = re.compile(r"\)(?: \??|\\s[*+?]?)?([A-Za-z\u00b5\u03bc]*/ ?[A-Za-z]+)")
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -111,11 +116,15 @@ class Pattern:
         self.goal = goal
         inverse = _INVERSE.get(goal or "")
         self._against = re.compile(rf" ?(?:{inverse})(?!\w)") if inverse else None
-        own = _OWN_UNIT.search(regex)
+        own = {*_OWN_UNIT.findall(regex)}
         # The regex may read the unit it/s and the metric be in kit/s, or in samples/s by mistake.
-        units = (unit, own and own[1])
-        self._units = [_Unit(each) for each in units if each and _is_convertible(each)]
-        self._unit: tuple[str, str] | None = None
+        units = [unit or "", *(own if len(own) == 1 else ())]
+        self._units = [
+            _Unit(each)
+            for each in units
+            if _is_convertible(each) and not (self._against and self._against.fullmatch(each))
+        ]
+        self._unit: tuple[str, str, bool] | None = None
         self._name: str | None = None
         self._before = ""
         self._after: str | None = None
@@ -186,14 +195,12 @@ class Pattern:
             self._look_before(text, match.start(), start, read)
             self._compare_name(text, start)
         converted = self._convert(value, text, end)
-        if converted is not None:
-            return converted
-        if self._against and (unit := self._against.match(text, end)):
+        if converted is None and self._against and (unit := self._against.match(text, end)):
             self.against = self.against or read + unit[0]
             return None
         if is_decimal:
-            self._compare_unit(text, text[start:end].strip(), end)
-        return value
+            self._compare_unit(text, text[start:end].strip(), end, converted is not None)
+        return value if converted is None else converted
 
     def _convert(self, value: float, text: str, end: int) -> float | None:
         """A value that ends there, in the first unit of the quantity that stands behind it."""
@@ -235,7 +242,7 @@ class Pattern:
             if before := _BEFORE.search(whole) or (is_group and _GROUPS_BEFORE.search(whole)):
                 self.cut = read, before[0] + read
 
-    def _compare_unit(self, text: str, read: str, end: int) -> None:
+    def _compare_unit(self, text: str, read: str, end: int, is_converted: bool) -> None:
         """Remember the first unit, and a value that has another one."""
         after = text[end : end + _LONGEST_UNIT]
         if self.units is not None or after == self._after:
@@ -245,8 +252,9 @@ class Pattern:
         if space and not _SCALE.fullmatch(unit):
             space = unit = ""
         alike = unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit  # 1step, 2steps
-        first, shown = self._unit = self._unit or (alike, read + space + unit)
-        if alike != first:
+        self._unit = self._unit or (alike, read + space + unit, is_converted)
+        first, shown, was_converted = self._unit
+        if alike != first and not (is_converted and was_converted):
             self.units = shown, read + space + unit
 
     def _compare_name(self, text: str, start: int) -> None:
@@ -287,10 +295,12 @@ class Pattern:
 
     def _converted(self, text: str) -> Iterator[MatchedNumber]:
         for match in self._in_other_units(text):
-            read, end = match[self._group], match.end(self._group)
+            read, (start, end) = match[self._group], match.span(self._group)
             value = _in_text(read)
-            converted = None if value is None else self._convert(value, text, end)
-            if converted is not None:
+            if value is None:
+                continue
+            self._look_before(text, match.start(), start, read)
+            if (converted := self._convert(value, text, end)) is not None:
                 yield MatchedNumber(converted, self._step(text, match))
             elif self.unmatched_unit is None:
                 unit = _UNIT.match(text, end)
@@ -303,29 +313,31 @@ class _Unit:
     def __init__(self, unit: str) -> None:
         over, _, per = unit.partition("/")
         scaled = _SCALED.fullmatch(over)
-        prefix, base = scaled.groups() if scaled else ("", over)
+        prefix, base = [g for g in scaled.groups() if g is not None] if scaled else ["", over]
         self._power = _POWERS[prefix]
-        self._thousand = 1024 if base in ("iB", "ib") else 1000
-        base, per = (_PER if word in ("s", "sec") else re.escape(word) for word in (base, per))
-        same = rf"(?P<same>{_SCALES}) ?{base}" + (f"/{per}" if per else "(?:/[A-Za-z]+)?")
-        inverse = rf"|(?P<of>{_SCALES}){per}/(?P<each>{_SCALES}){base}" if base and per else ""
-        self._pattern = re.compile(rf" ?(?:{same}{inverse})(?![\w/])")
+        self._thousand = Decimal(1024 if base[:2] in ("iB", "ib") else 1000)
+        (base, scale), (per, per_scale) = (
+            (_PER, _SECOND) if word in ("s", "sec") else (re.escape(word), f"{_PREFIX}?")
+            for word in (base, per.lstrip())
+        )
+        same = rf"(?P<same>{scale}) ?{base}" + (f"/ ?{per}" if per else "(?:/[A-Za-z]+)?")
+        inverse = rf"|(?P<of>{per_scale}) ?{per}/ ?(?P<each>{scale}){base}" if base and per else ""
+        self._pattern = re.compile(rf" ?(?:{same}{inverse})(?!\w|=|/[A-Za-z])")
 
     def convert(self, value: float, text: str, end: int) -> float | None:
         """A value that ends there, in this unit; None if another quantity or no unit follows."""
         found = self._pattern.match(text, end)
         if found is None:
             return None
-        prefixes = found.groupdict()
+        prefixes, exact = found.groupdict(), Decimal(str(value))
         if prefixes["same"] is not None:
-            power = _POWERS[prefixes["same"]] - self._power
+            power = _POWERS[prefixes["same"]]
         elif value:
-            value = 1 / value
-            power = _POWERS[prefixes["each"]] - _POWERS[prefixes["of"]] - self._power
+            exact = 1 / exact
+            power = _POWERS[prefixes["each"]] - _POWERS[prefixes["of"]]
         else:
             return None
-        scale = float(self._thousand ** abs(power))
-        return value * scale if power >= 0 else value / scale
+        return float(exact * self._thousand ** (power - self._power))
 
 
 def _is_convertible(unit: str) -> bool:
@@ -351,13 +363,15 @@ def _in_text(raw: str | None) -> float | None:
 def _with_other_unit(regex: str) -> re.Pattern[str] | None:
     """A regex with the units that may be in the place of its own; None if it has no such unit.
 
-    s/it and kit/s for it/s, GB/s for MB/s, and us/step or s/step for ms/step.
+    s/it and kit/s for it/s, s/ samples for samples/s (the unit " samples" of tqdm), GB/s for MB/s,
+    and us/step or s/step for ms/step.
     """
     try:
         if _RATE.search(regex):
             return re.compile(_RATE.sub(_other_rates, regex))
         if _EACH.search(regex):
-            return re.compile(_EACH.sub(rf"(?:{_SECONDS}/\1|{_PREFIX}?\1/{_PER})", regex))
+            other = rf"(?:{_SECONDS}/\1\2|[ ]?{_PREFIX}?[ ]?\2/{_PER})"
+            return re.compile(_EACH.sub(other, regex))
     except re.error:  # a range of characters
         pass
     return None
@@ -366,7 +380,7 @@ def _with_other_unit(regex: str) -> re.Pattern[str] | None:
 def _other_rates(rate: re.Match[str]) -> str:
     space, unit, _ = rate.groups()
     bare = _PREFIXED.sub("", unit, count=1)
-    inverse = f"{space}{_SCALES}{_PER}/{_PREFIX}?{bare}|" if unit else ""
+    inverse = rf"\s*{_SECOND}{_PER}/\s?{_PREFIX}?{bare}|" if unit else ""
     return f"(?:{inverse}{_PREFIX}?{space}{_PREFIX}?{bare}/{_PER})(?![A-Za-z])"
 
 

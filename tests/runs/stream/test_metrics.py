@@ -468,6 +468,7 @@ def test_a_long_text_in_the_place_of_a_number_is_shown_in_part() -> None:
         (("speed=985 ", "speed=1.02k"), "985, 1.02k"),
         (("speed=12.5ms", "speed=1.5s", "speed=3h"), "12.5ms, 1.5s"),
         (("speed=512 MB", "speed=1.2 GB"), "512 MB, 1.2 GB"),
+        (("speed=985 Mbit/s", "speed=9.4 Gbit/s"), "985 Mbit/s, 9.4 Gbit/s"),
         (("speed=9.5e-1ms", "speed=1.5e+1s"), "9.5e-1ms, 1.5e+1s"),
         (("speed=0.5", "speed=50%"), "0.5, 50%"),
         (("speed=985it/s", "speed=986it/s"), None),
@@ -501,13 +502,31 @@ def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: st
         (r"(?P<step>\d+)/9 ([0-9.]+)it/s", ("3/9 3.51Kit/s",), [3510.0]),
         (r"([0-9.]+)kit/s", ("1.02kit/s", "985it/s", "2s/it"), [1.02, 0.985, 0.0005]),
         (r", ([0-9.]+)\s?samples/s", (", 985 samples/s", ", 1.02k samples/s"), [985.0, 1020.0]),
+        # Of tqdm with unit=" examples", as Dataset.map of datasets has it.
+        (
+            r"([0-9.]+) examples/s",
+            ("226 [00:01,  2.5 examples/s]", "1 [00:01,  1.25s/ examples]"),
+            [2.5, 0.8],
+        ),
+        (
+            r"([0-9.]+)s/ examples",
+            ("1.25s/ examples", "1.02k examples/s"),
+            [1.25, 0.000980392156862745],
+        ),
+        (r"(?x) ([0-9.]+)\s*examples/s", ("2.5 examples/s", "1.25s/ examples"), [2.5, 0.8]),
         (r"\(([0-9.]+)/s", ("3 in 1s (985.2/s)", "9k in 9s (1.0k/s)"), [985.2, 1000.0]),
         (r"([0-9.]+) ?MB/s", ("985 MB/s", "1.02 GB/s"), [985.0, 1020.0]),
         (r"([0-9.]+)kB/s", ("985kB/s", "512B/s"), [985.0, 0.512]),
+        (r"([0-9.]+) Gbits/sec", ("9.41 Gbits/sec", "985 Mbits/sec"), [9.41, 0.985]),  # iperf3
         (r"([0-9.]+)MiB/s", ("985MiB/s", "1.5GiB/s"), [985.0, 1536.0]),
         (r"([0-9.]+) tokens/sec", ("985 tokens/sec", "1.02M tokens/sec"), [985.0, 1.02e6]),
         (r"([0-9.]+)it/s", ("985it/s", "1.02kB/s", "1.02bit/s", "kit/s", "0.00s/it"), [985.0]),
         (r"([0-9.]+)/s", ("985/s", "12.3MB/s", "1.02k/step"), [985.0]),
+        (r"([0-9.]+)it/s", ("1.001kit/s", "1.1ms/it"), [1001.0, 909.0909090909091]),
+        (r"([0-9.e]+)it/s", ("1e999kit/s", "1.7e308kit/s", "1e999s/it"), [math.inf, math.inf, 0.0]),
+        (r"(nan|[0-9.]+)it/s", ("nankit/s",), [math.nan]),
+        (r"(?i)([0-9.]+) mb/s", ("985 mb/s", "12 Mb/s", "1.5 MB/s"), [985.0, 12.0, 1.5]),
+        (r"in (?:[0-9.]+)MB/s out ([0-9.]+)GB/s", ("in 985MB/s out 1.5GB/s",), [1.5]),
     ],
 )
 def test_a_rate_in_another_unit_than_that_of_the_regex_is_converted(
@@ -518,7 +537,17 @@ def test_a_rate_in_another_unit_than_that_of_the_regex_is_converted(
     """
     reader = MetricReader({"speed": MetricSpec(regex)})
     lines = filter(reader.may_hold_metrics, texts)
-    assert [value for _, value, _ in read_lines(reader, *lines)] == values
+    found = [value for _, value, _ in read_lines(reader, *lines)]
+    assert [*map(str, found)] == [*map(str, values)]
+
+
+def test_a_group_that_takes_no_part_in_a_match_has_no_value() -> None:
+    assert findings_of("5it/s of 9 ", "5s/it of 9 ", speed=r"loss ([0-9.]+)|[0-9.]+it/s") == []
+
+
+def test_a_converted_rate_of_which_the_regex_reads_a_part_is_a_finding() -> None:
+    [finding] = findings_of("12.5s/it", speed=r".*([0-9.]+)it/s")
+    assert finding.message == "metric speed: its regex reads 5 where the log has 12.5"
 
 
 def test_a_rate_whose_unit_is_not_behind_it_is_a_finding() -> None:
@@ -537,6 +566,7 @@ def test_a_rate_whose_unit_is_not_behind_it_is_a_finding() -> None:
     [
         ("max", ("1.25it/s", "1.25s/it"), [1.25], "1.25s/it"),
         ("max", ("1,250 ms/step",), [], "1,250 ms/step"),
+        ("max", ("1.25s/ examples",), [], "1.25s/ examples"),
         ("max", ("3it/s", "2it/s/rank", "4 s", "6M tokens/s"), [3.0, 2.0, 4.0, 6.0], None),
         ("min", ("1.25s/it", "1.25it/s", "1.02kit/s"), [1.25], "1.25it/s"),
         ("min", ("2GB/s", "3 errors/s", "4ms"), [2.0, 3.0, 4.0], None),
@@ -560,17 +590,46 @@ def test_a_unit_that_contradicts_the_goal_is_not_read(
 
 
 @pytest.mark.parametrize(
+    ("goal", "unit", "regex", "text"),
+    [
+        ("min", "it/s", "([0-9.]+)s/it", "1.25s/it"),
+        ("max", "s/it", "([0-9.]+)it/s", "1.25it/s"),
+        ("min", None, "([0-9.]+)it/s", "1.25it/s is ignored"),
+        ("max", None, "([0-9.]+)s/it", "1.25s/it is ignored"),
+        ("max", "ms/step", "([0-9.]+)", "1.25ms/step is ignored"),
+    ],
+)
+def test_values_are_not_converted_into_a_unit_that_contradicts_the_goal(
+    goal: str, unit: str | None, regex: str, text: str
+) -> None:
+    """The inverse of a time would be the better, the slower the run is."""
+    line, _, ignored = text.partition(" ")
+    reader = MetricReader({"speed": MetricSpec(regex, goal, unit=unit)})
+    assert [value for _, value, _ in read_lines(reader, line)] == ([] if ignored else [1.25])
+    why = [f"metric speed: {text}, because its unit contradicts goal: {goal}"] if ignored else []
+    assert [finding.message for finding in reader.take_findings()] == why
+
+
+@pytest.mark.parametrize(
     ("unit", "texts", "values"),
     [
         ("it/s", ("985it/s", "1.02kit/s", "2.5s/it"), [985.0, 1020.0, 0.4]),
         ("kit/s", ("985it/s", "1.02kit/s", "1.5Kit/s"), [0.985, 1.02, 1.5]),
         ("ms", ("12.5ms", "1.5s", "2 s", "3us", "4", "5/s"), [12.5, 1500, 2000, 0.003, 4, 5]),
         ("ms", ("950ms/step", "1s/step"), [950.0, 1000.0]),
-        ("ms/step", ("950ms/step", "1s/step"), [950.0, 1000.0]),
         ("us", ("1us", "2µs", "3ms"), [1.0, 2.0, 3000.0]),
         ("GB/s", ("1 GB/s", "985 MB/s", "2 GiB/s", "3 GB/step"), [1.0, 0.985, 2.0, 3.0]),
         ("samples/s", ("1 samples/s", "2k samples/s", "3ms"), [1.0, 2000.0, 3.0]),
         ("m", ("1m", "2 km", "3s"), [1.0, 2.0, 3.0]),
+        ("samples/s", ("1.25s/ samples",), [0.8]),
+        ("Gbit/s", ("9.41 Gbit/s", "985 Mbit/s"), [9.41, 0.985]),
+        ("Gbps", ("9.41 Gbps", "985 Mbps"), [9.41, 0.985]),
+        ("samples/s", ("1.2m samples/s", "1.2msamples/s"), [1.2, 1.2]),  # a million for some
+        ("k tokens/s", ("1.2k tokens/s", "985 tokens/s"), [1.2, 0.985]),
+        ("mB/s", ("12 MB/s", "12mB/s"), [12.0, 12.0]),
+        ("mb", ("12 Mb", "12 mb"), [12.0, 12.0]),
+        ("GB", ("950MB/", "950 MB of", "1.5GB/step"), [0.95, 0.95, 1.5]),
+        ("ms", ("1.001s", "2.03s", "12.5 s=", "12.5 s:"), [1001.0, 2030.0, 12.5, 12500.0]),
     ],
 )
 def test_another_scale_of_the_declared_unit_is_converted(
@@ -579,6 +638,24 @@ def test_another_scale_of_the_declared_unit_is_converted(
     """A run at 985it/s would be better than one at 1.02kit/s."""
     spec = MetricSpec(r"(?<![\d.])([\d.]+)(?![\d.])", "max", unit=unit)
     assert [value for _, value, _ in read_lines(MetricReader({"speed": spec}), *texts)] == values
+
+
+@pytest.mark.parametrize(
+    ("unit", "texts", "shown"),
+    [
+        ("s", ("took 45 s", "took 1.5 min"), "45 s, 1.5 min"),
+        ("s", ("took 1.5 min", "took 45 s"), "1.5 min, 45 s"),
+        ("it/s", ("took 1.02kit/s", "took 985it/s", "took 1.02k"), "1.02kit/s, 1.02k"),
+        ("it/s", ("took 1.02kit/s", "took 985it/s", "took 2.5s/it"), None),
+    ],
+)
+def test_a_value_that_cannot_be_converted_is_a_finding(
+    unit: str, texts: Sequence[str], shown: str | None
+) -> None:
+    reader = MetricReader({"time": MetricSpec("took ([0-9.]+)", unit=unit)})
+    assert len(read_lines(reader, *texts)) == len(texts)
+    why = f"metric time has values in different units, which are read as plain numbers: {shown}"
+    assert [finding.message for finding in reader.take_findings()] == ([why] if shown else [])
 
 
 @pytest.mark.parametrize(

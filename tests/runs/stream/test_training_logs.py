@@ -19,6 +19,7 @@ OF_INIT = "loss=([0-9.eE+-]+)"
 """The regex that `rsctl init` proposes."""
 
 MISREAD = [(log["lines"], *pair) for log in LOGS for pair in log["misread"].items()]
+CONVERTED = [(log["lines"], *pair) for log in LOGS for pair in log.get("converted", {}).items()]
 
 
 def read(lines: list[str], regex: str) -> tuple[list[float], list[str]]:
@@ -42,3 +43,10 @@ def test_the_regex_that_is_suggested_for_a_log_reads_it(log: dict[str, Any]) -> 
 def test_a_misreading_of_a_log_is_a_finding(lines: list[str], regex: str, message: str) -> None:
     _, messages = read(lines, regex)
     assert [each.removeprefix("metric loss: ") for each in messages] == [message]
+
+
+@pytest.mark.parametrize(("lines", "regex", "values"), CONVERTED, ids=[c[1] for c in CONVERTED])
+def test_values_in_another_unit_than_that_of_the_regex_are_converted(
+    lines: list[str], regex: str, values: list[float]
+) -> None:
+    assert read(lines, regex) == (values, [])
