@@ -40,10 +40,11 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
         assert f"cannot use {path}" in str(caught.value)
 
 
-def test_a_database_of_a_newer_version(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store(tmp_path / "runs.db").close()
-    with sqlite3.connect(tmp_path / "runs.db") as database:
-        database.execute("PRAGMA user_version=99")
+    monkeypatch.setattr(database, "used", set())  # as in another process
+    with sqlite3.connect(tmp_path / "runs.db") as db:
+        db.execute("PRAGMA user_version=99")
     with pytest.raises(StoreError, match="a newer version of rsctl wrote it"):
         Store(tmp_path / "runs.db")
 
