@@ -79,8 +79,8 @@ def command(
     """Remove runs and benches that have ended, with their logs.
 
     A bench is removed with all of its runs or not at all. The command keeps anything still in
-    progress, what kept runs and benches use (baselines, checkpoints and other files of a run), and
-    everything in a cloud.
+    progress, what kept runs and benches use (baselines, checkpoints and other files of a run), runs
+    with data that a tracker has not received, and everything in a cloud.
 
     Exit code: 0, or 3 if an item cannot be removed.
     """

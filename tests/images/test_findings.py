@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, error, note, warning
-from rsctl.images import context, findings
+from rsctl.images import findings
 from rsctl.images.context import ContextEntry, LeftOut
 from rsctl.images.findings import (
     image_findings,
@@ -28,7 +28,7 @@ from .conftest import ReadJob
 @pytest.fixture
 def _unhashed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No file is read."""
-    monkeypatch.setattr(context, "_hash_content", lambda _: "")
+    monkeypatch.setattr(ContextEntry, "content_hash", "")
 
 
 def large_files(job: ReadJob) -> list[Finding]:

@@ -110,7 +110,11 @@ def run(server: Path, *arguments: str, stdin: str = "", **options: Any) -> Done:
     """Run a command to its end."""
     files = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with Command(server, *arguments, **files, **options) as process:
-        out, err = process.communicate(stdin, timeout=DEADLINE_SECONDS)
+        try:
+            out, err = process.communicate(stdin, timeout=DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()  # the block's end would wait for it
+            raise
     return Done(process.returncode, out, err)
 
 

@@ -418,6 +418,43 @@ def test_each_chart_has_its_place(make_run: Make) -> None:
     assert len(view.plots) >= 2
 
 
+def test_each_replica_is_a_tile(make_run: Make) -> None:
+    made: MadeRun = make_run(workers=3)
+    made.state(2, JobState.RUNNING, replica="worker-0")
+    for metric, step in (("loss", 1200), ("accuracy", 1100), ("lr", None)):
+        made.metric(3, metric, 0.5, step=step)
+    made.metric(3, "node.cpu_percent", 125.0)
+    made.metric(4, "node.cpu_percent", 150.0)
+    made.state(4, JobState.FAILED, replica="worker-1", exit_code=3, reason="<why>")
+    made.state(5, JobState.SUCCEEDED, replica="worker-2", exit_code=0)
+    assert lines(shown(made).parts["replicas"]) == dedent(
+        """\
+        <section>
+        <h3>3 replicas</h3>
+        <div class="tiles">
+        <button type="button" class="tile running" data-replica="worker-0" \
+title="running, since 12:00:02 UTC. CPU: 150 % of a core. Show its log.">
+        <b>worker-0</b>
+        <span>running</span>
+        <small>step 1,200</small>
+        </button>
+        <button type="button" class="tile failed" data-replica="worker-1" \
+title="&lt;why&gt;, since 12:00:04 UTC. Show its log.">
+        <b>worker-1</b>
+        <span>failed, exit 3</span>
+        <small>\u00a0</small>
+        </button>
+        <button type="button" class="tile succeeded" data-replica="worker-2" \
+title="succeeded, since 12:00:05 UTC. Show its log.">
+        <b>worker-2</b>
+        <span>succeeded</span>
+        <small>\u00a0</small>
+        </button>
+        </div>
+        </section>"""
+    )
+
+
 def test_each_part_has_its_place(answer: Any, make_run: Make) -> None:
     made: MadeRun = make_run()
     places = re.findall(r'id="part-(\w+)"', answer.get(f"/run/{made.run}").text)

@@ -57,8 +57,9 @@ def draw_bars(chart: BarChart, plot: Plot) -> None:
     bars = chart.bars[: most_rows(chart)]
     _rows(chart, plot)
     height, size, _ = _look(chart)
-    highest = drawable(max((bar.high or bar.value or 0 for bar in bars), default=0)) or 1
-    plot.across.low, plot.across.high = 0, highest * 1.2
+    ends = [drawable(end) for bar in bars for end in _ends(bar)]
+    highest = max(map(abs, ends), default=0) or 1
+    plot.across.low, plot.across.high = min([0, *ends]), highest * 1.2
     for index, bar in enumerate(bars):
         if bar.value is None:
             _no_data(plot, index)

@@ -104,6 +104,16 @@ def test_the_labels_of_a_history(chart: HistoryChart, below: str, beside: str) -
         assert " ".join(texts(chart, "end")) == beside
 
 
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [([3.0], "0 1 2 3 s"), ([-2.0], "-2 -1 0 1 2 s"), ([-2.0, 1.0], "-2 -1 0 1 2 s")],
+)
+def test_the_ticks_below_bars(values: list[float], labels: str) -> None:
+    """A job's log may have a duration below zero."""
+    chart = BarChart("t", "s", [Bar("a", value) for value in values])
+    assert " ".join(texts(chart, "middle")) == labels
+
+
 def heat_map(
     row_key: str = "r", rows: Sequence[str] = ("a",), key: str = "c", columns: Sequence[str] = "b"
 ) -> HeatMap:

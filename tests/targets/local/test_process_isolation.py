@@ -34,6 +34,9 @@ escape()
 print("up", flush=True)
 """
 
+INTERPRETER = {"PYTHONUNBUFFERED": "1"}
+"""With it rsctl and its supervisor begin as interpreters: /proc shows no variables of a copy."""
+
 
 def sleepers(seconds: str) -> list[int]:
     """Processes that run `sleep SECONDS`."""
@@ -57,7 +60,7 @@ def test_the_jobs_variables_are_not_the_supervisors(rsctl: Rsctl) -> None:
             "env": {name: f"${{MY_{name}}}" for name in names},
         }
     )
-    run = rsctl.detach(job, **given)
+    run = rsctl.detach(job, **INTERPRETER, **given)
     rsctl.wait_for_log(run, "worker-0 | /of-the-job/PYTHONPATH /of-the-job/API_KEY")
     environ = Path(f"/proc/{rsctl.supervisor(run)}/environ").read_bytes().split(b"\0")
     # MY_... is the submitter's own; under the job's names none of it is there.
@@ -67,7 +70,8 @@ def test_the_jobs_variables_are_not_the_supervisors(rsctl: Rsctl) -> None:
 
 def test_a_run_inside_a_job_does_not_take_the_jobs_place(rsctl: Rsctl) -> None:
     job = rsctl.write_job(bash="echo $NODE_RANK; sleep 600")
-    run = rsctl.detach(job, RSCTL_RUN="outer-aaaaaa", RSCTL_REPLICA="worker-9", RANK="9")
+    outer = {"RSCTL_RUN": "outer-aaaaaa", "RSCTL_REPLICA": "worker-9", "RANK": "9"}
+    run = rsctl.detach(job, **INTERPRETER, **outer)
     rsctl.wait_for_log(run, "worker-0 | 0")
     environ = Path(f"/proc/{rsctl.supervisor(run)}/environ").read_bytes().split(b"\0")
     names = {entry.partition(b"=")[0] for entry in environ}
