@@ -403,6 +403,24 @@ def test_what_follows_a_clear_exception_is_no_cause(
     assert cause.code == "key-missing"
 
 
+@pytest.mark.parametrize(
+    ("after", "exit_code", "code"),
+    [
+        ("srun: error: n1: task 0: Out Of Memory", 137, "memory"),
+        ("srun: error: Node failure on n1", 1, "node-lost"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", 134, "memory"),
+        ("Fatal Python error: Bus error", 135, "shared-memory"),
+    ],
+)
+def test_an_end_that_no_exception_brings_about_is_the_cause(
+    after: str, exit_code: int, code: str
+) -> None:
+    """The program survived the exception that its log shows last."""
+    lines = [*SIMPLE.splitlines(), after]
+    causes = known_causes(failure_lines(lines), exit_code, None, earlier=lines)
+    assert causes[0].code == code
+
+
 def test_what_follows_the_loss_of_a_connection_may_be_its_cause() -> None:
     lines = [*SIMPLE.splitlines()[:-1], "BrokenPipeError: [Errno 32] Broken pipe"]
     lines += ["slurmstepd: error: Detected 1 oom_kill event in StepId=1.0", "rm: x"]
