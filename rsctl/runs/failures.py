@@ -55,6 +55,7 @@ _AFTER_A_LOSS = (LOST_PEER, "timeout", "worker-lost", "collective-mismatch", "co
 _TRACEBACK = "Traceback (most recent call last)"
 _NUMBER = re.compile(r"\d+")
 _MOST_COMPARED = 64
+_ALIKE_SECONDS = 60.0  # a process may end slowly after its exception
 _OF_MANY = (
     *_AFTER_A_LOSS,
     *("nccl", "rendezvous", "distributed", "pipe", "signal", "killed", "abort"),
@@ -243,6 +244,8 @@ def _compared(first: Failure, folder: RunFolder) -> Failure:
     is_same: dict[str, bool] = {}
     for replica in list(filter(_WORKER.fullmatch, folder.replicas()))[:_MOST_COMPARED]:
         for line in _last_attempt(folder, replica):
+            if _seconds_apart(line, first) > _ALIKE_SECONDS:
+                continue  # the process survived it
             if _TRACEBACK in line.text:
                 is_same.setdefault(line.rank or replica, False)
             elif _NUMBER.sub("", without_marks([line.text])[0]) == said:
