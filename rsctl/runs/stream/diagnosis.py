@@ -317,6 +317,8 @@ def _up_to_exception(lines: Sequence[str], signal: str | None) -> Sequence[str]:
     raised = find_exception(lines[:end]) if end else None
     if raised is None or not raised.raiser or _is_vague(raised) or is_of_launcher(raised):
         return ()
+    if raised.text.startswith("KeyboardInterrupt"):
+        return ()
     said = next(filter(str.strip, without_marks(lines[last:end])[::-1]), "")
     return lines[:end] if " ".join(said.split())[:_SHORT_START] in raised.text else ()
 

@@ -421,6 +421,13 @@ def test_an_end_that_no_exception_brings_about_is_the_cause(
     assert causes[0].code == code
 
 
+def test_an_interruption_is_no_failure_before_the_lines_of_a_tracker() -> None:
+    lines = [*SIMPLE.splitlines()[:-1], "KeyboardInterrupt"]
+    alone = known_causes(lines, 130, "SIGINT")
+    assert [cause.code for cause in alone] == ["signal"]
+    assert known_causes([*lines, "wandb: Find logs at: ./wandb/a/logs"], 130, "SIGINT") == alone
+
+
 def test_what_follows_the_loss_of_a_connection_may_be_its_cause() -> None:
     lines = [*SIMPLE.splitlines()[:-1], "BrokenPipeError: [Errno 32] Broken pipe"]
     lines += ["slurmstepd: error: Detected 1 oom_kill event in StepId=1.0", "rm: x"]
