@@ -90,7 +90,7 @@ _AFTER_EXCEPTION = re.compile(
     r"|terminate called (?!.{0,80}bad_alloc)"
     r"|pure virtual method called|FATAL: exception not rethrown|Fatal Python error: (?!Bus )"
     r"|double free |corrupted |(?:free|\w{0,20}alloc\w{0,20})\(\): |munmap_chunk\(\)"
-    r"|wandb: |\(raylet"
+    r"|wandb: |Set the environment variable HYDRA_FULL_ERROR|\(raylet"
     r"|(?:srun|slurmstepd): (?!.{0,200}(?i:oom|out of memory|node failure))"
     r"|(?:rm|cp|mv|mkdir|tar|rsync|cat): |upload failed: "
     r"|[EWF]\d{4} \d\d:|\[[EW]\d{0,4} |\[rank\d{1,6}\]:\[[EW]"

@@ -388,6 +388,12 @@ def test_an_exception_is_the_cause_of_a_crash_only_if_nothing_is_between() -> No
             "SIGABRT",
         ),
         ("wandb: ERROR Error while calling W&B API: Connection refused", 1, None),
+        (
+            "\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
+            "wandb: ERROR Error while calling W&B API: Connection refused",
+            1,
+            None,
+        ),
         ("rm: cannot remove '/tmp/x': No such file or directory", 1, None),
         ("upload failed: ./o to s3://b/o An error occurred (AccessDenied) when calling x", 1, None),
         ("E0101 12:00:00.000 12 tcp_posix.cc:50] recvmsg: Connection reset by peer", 1, None),
