@@ -34,9 +34,10 @@ _OWN_MODULE = (
 )
 _STEP = re.compile(
     r"(?<![A-Za-z])(epoch|step|iter(?:ation)?)s?(?:\(train\))?[\"']?[ \t:=#\[(]{0,6}"
-    r"(\d{1,12}(?:\.\d{1,12})?)\b|\b(\d{1,12})/\d{1,12} \[|\]\[ {0,6}(\d{1,12})/\d{1,12}\]",
+    r"(\d{1,12}(?:\.\d{1,12})?)\b|\b(\d{1,12})/\d{2,12} \[|\]\[ {0,6}(\d{1,12})/\d{1,12}\]",
     re.IGNORECASE,
 )
+"""A bar of less than ten counts such as the parts of a checkpoint that a handler saves."""
 _STEP_LINE = 400  # characters of a line that are examined
 _STEPS_SURVIVED, _SECONDS_SURVIVED = 3, 1.0
 MOST_FINDINGS = 1000

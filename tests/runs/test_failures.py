@@ -290,6 +290,7 @@ OUT_OF_MEMORY = [
         ([f"Epoch(train)  [3][{n}0/90]  lr: 1e-4" for n in range(3)], []),
         ([f"{{'loss': 0.5, 'epoch': 0.{n}1}}" for n in range(3)], []),
         ([f"[{n}/9] c++ -c a{n}.cc" for n in range(9)], ["gpu-memory"]),  # a build by ninja
+        ([f"model.safetensors: | {n}/3 [0:0{n}<0:03]" for n in (1, 2, 3)], ["gpu-memory"]),
         (["step 4", "step 4", "step 4", "step 4"], ["gpu-memory"]),  # each rank's line of one step
         (["epoch 1", "step 40", "iter 9"], ["gpu-memory"]),  # the summary of a tracker
         (["step 4", "step 5"], ["gpu-memory"]),
