@@ -24,7 +24,7 @@ def without_secret(setting: str) -> str:
     """The text of a `--set` without the secrets in it, by the key's name or within its value."""
     key, separator, value = setting.partition("=")
     above, _, name = re.sub(r"\[\d*\]$", "", key).rpartition(".")
-    if is_secret_key(name, above.rpartition(".")[2]):
+    if is_secret_key(name, above.rpartition(".")[2], not value.startswith("{")):
         return key + separator + HIDDEN
     from rsctl.job.kept_text import kept_text
 

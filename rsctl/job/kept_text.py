@@ -65,7 +65,8 @@ def _secrets(node: Node | None, is_secret: bool, key: str = "") -> Iterator[Scal
     elif isinstance(node, Mapping):
         for name, entry in node.entries.items():
             last = name_of_value(node, name).rpartition(".")[2]
-            yield from _secrets(entry.value, is_secret or is_secret_key(last, key), name)
+            is_named = is_secret_key(last, key, isinstance(entry.value, Scalar))
+            yield from _secrets(entry.value, is_secret or is_named, name)
 
 
 def _hide(lines: list[str], secret: Scalar) -> None:

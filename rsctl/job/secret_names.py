@@ -131,12 +131,13 @@ def is_secret_name(name: str) -> bool:
     return re.search(_NAME, plain) is not None and re.search(_OF_A_TEXT, plain) is None
 
 
-def is_secret_key(name: str, above: str) -> bool:
-    """Whether the values of a key below another one are taken for secrets.
+def is_secret_key(name: str, above: str, is_text: bool) -> bool:
+    """Whether the value of a key below another one is taken for a secret, or for several.
 
-    Names of metrics, and of the variables in `image.secrets`, are not secret.
+    Names of metrics, which are mappings, and of the variables in `image.secrets` are not secret.
     """
-    is_public = above in ("metrics", "max_regression") or (above, name) == ("image", "secrets")
+    is_public = above == "max_regression" or (above, name) == ("image", "secrets")
+    is_public = is_public or (above == "metrics" and not is_text)
     return not is_public and is_secret_name(name)
 
 
@@ -293,7 +294,9 @@ def public_document(value: Any, is_hidden: bool = False, key: str = "") -> Any:
         secret = {"value", "Value"} if isinstance(named, str) and is_secret_name(named) else ()
         return {
             name: public_document(
-                item, is_hidden or name in secret or is_secret_key(str(name), key), str(name)
+                item,
+                is_hidden or name in secret or is_secret_key(str(name), key, isinstance(item, str)),
+                str(name),
             )
             for name, item in value.items()
         }

@@ -34,9 +34,10 @@ _OWN_MODULE = (
 )
 _STEP = re.compile(
     r"(?<![A-Za-z])(epoch|step|iter(?:ation)?)s?(?:\(train\))?[\"']?[ \t:=#\[(]{0,6}"
-    r"(\d{1,12}(?:\.\d{1,12})?)\b|\b(\d{1,12})/\d{1,12} \[|\]\[ {0,6}(\d{1,12})/\d{1,12}\]",
+    r"(\d{1,12}(?:\.\d{1,12})?)\b|\b(\d{1,12})/\d{2,12} \[|\]\[ {0,6}(\d{1,12})/\d{1,12}\]",
     re.IGNORECASE,
 )
+"""A bar of less than ten counts such as the parts of a checkpoint that a handler saves."""
 _STEP_LINE = 400  # characters of a line that are examined
 _STEPS_SURVIVED, _SECONDS_SURVIVED = 3, 1.0
 MOST_FINDINGS = 1000
@@ -55,6 +56,7 @@ _AFTER_A_LOSS = (LOST_PEER, "timeout", "worker-lost", "collective-mismatch", "co
 _TRACEBACK = "Traceback (most recent call last)"
 _NUMBER = re.compile(r"\d+")
 _MOST_COMPARED = 64
+_ALIKE_SECONDS = 60.0  # a process may end slowly after its exception
 _OF_MANY = (
     *_AFTER_A_LOSS,
     *("nccl", "rendezvous", "distributed", "pipe", "signal", "killed", "abort"),
@@ -243,6 +245,8 @@ def _compared(first: Failure, folder: RunFolder) -> Failure:
     is_same: dict[str, bool] = {}
     for replica in list(filter(_WORKER.fullmatch, folder.replicas()))[:_MOST_COMPARED]:
         for line in _last_attempt(folder, replica):
+            if _seconds_apart(line, first) > _ALIKE_SECONDS:
+                continue  # the process survived it
             if _TRACEBACK in line.text:
                 is_same.setdefault(line.rank or replica, False)
             elif _NUMBER.sub("", without_marks([line.text])[0]) == said:

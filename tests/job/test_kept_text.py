@@ -81,3 +81,8 @@ def test_names_of_build_secrets_and_metrics_are_kept_as_written() -> None:
     text += "metrics: {nll_token: {regex: 'nll=(.*)', goal: min}}\n"
     text += "gate: {max_regression: {nll_token: 5%}}\n"
     assert kept_text(text) == text
+
+
+def test_a_secret_is_hidden_below_a_key_metrics_of_another_block() -> None:
+    text = "targets: {vertex: {overlay: {metrics: {token: hunter22}}}}\n"
+    assert kept_text(text) == text.replace("hunter22", "***")

@@ -212,6 +212,8 @@ def test_a_request_without_secrets() -> None:
         ("run.args.tokens[0]=5", "run.args.tokens[0]=5"),
         ("image.secrets=[HF_TOKEN]", "image.secrets=[HF_TOKEN]"),
         ("gate.max_regression.nll_token=5%", "gate.max_regression.nll_token=5%"),
+        ("metrics.nll_token={goal: min}", "metrics.nll_token={goal: min}"),
+        ("targets.vertex.overlay.metrics.token=s1", "targets.vertex.overlay.metrics.token=***"),
         ("run.args.x=hf_abcdefghijklmnopqrstuvwx", "run.args.x=***"),
     ],
 )
@@ -562,3 +564,4 @@ def test_a_document_shows_names_of_metrics_and_of_build_secrets() -> None:
         },
     }
     assert public_document(document) == document
+    assert public_document({"metrics": {"token": "s1"}}) == {"metrics": {"token": "***"}}

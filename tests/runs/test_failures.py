@@ -237,6 +237,15 @@ def test_the_remedy_says_whether_other_processes_failed_alike(
     assert (remedy == alone) == (end is None)
 
 
+def test_what_others_survived_long_before_is_no_failure_alike() -> None:
+    folder = begun(worker_0=BROKEN)
+    alone = first_failure([Failure(replica="worker-0", time=at(9), exit_code=1)], folder).causes
+    hour_ago = [f"2026-01-31T11:00:00.000000Z o {line}\n" for line in BROKEN]
+    folder.log("worker-1").write_text("".join(hour_ago))
+    found = first_failure([Failure(replica="worker-0", time=at(9), exit_code=1)], folder)
+    assert found.causes == alone
+
+
 def test_where_all_have_lost_a_peer_the_earliest_is_the_first() -> None:
     folder = begun(worker_0=LOST, worker_1=LOST)
     failures = [
@@ -281,6 +290,7 @@ OUT_OF_MEMORY = [
         ([f"Epoch(train)  [3][{n}0/90]  lr: 1e-4" for n in range(3)], []),
         ([f"{{'loss': 0.5, 'epoch': 0.{n}1}}" for n in range(3)], []),
         ([f"[{n}/9] c++ -c a{n}.cc" for n in range(9)], ["gpu-memory"]),  # a build by ninja
+        ([f"model.safetensors: | {n}/3 [0:0{n}<0:03]" for n in (1, 2, 3)], ["gpu-memory"]),
         (["step 4", "step 4", "step 4", "step 4"], ["gpu-memory"]),  # each rank's line of one step
         (["epoch 1", "step 40", "iter 9"], ["gpu-memory"]),  # the summary of a tracker
         (["step 4", "step 5"], ["gpu-memory"]),

@@ -86,10 +86,12 @@ _OWN_END = re.compile(r"AssertionError|(?:subprocess\.)?CalledProcessError")
 _A_FRAME = re.compile(r"File \"[^\"\n]{1,300}\", line \d")
 _AT_EXIT = frozenset({"SIGABRT", "SIGSEGV"})
 _AFTER_EXCEPTION = re.compile(
-    r"(?:.{1,200}: line \d{1,6}: *\d{1,9} )?(?:Aborted|Segmentation fault)\b|terminate called "
-    r"|pure virtual method called|FATAL: exception not rethrown|Fatal Python error: "
+    r"(?:.{1,200}: line \d{1,6}: *\d{1,9} )?(?:Aborted|Segmentation fault)\b"
+    r"|terminate called (?!.{0,80}bad_alloc)"
+    r"|pure virtual method called|FATAL: exception not rethrown|Fatal Python error: (?!Bus )"
     r"|double free |corrupted |(?:free|\w{0,20}alloc\w{0,20})\(\): |munmap_chunk\(\)"
-    r"|wandb: |\(raylet|srun: |slurmstepd: (?!.{0,200}(?i:oom))"
+    r"|wandb: |Set the environment variable HYDRA_FULL_ERROR|\(raylet"
+    r"|(?:srun|slurmstepd): (?!.{0,200}(?i:oom|out of memory|node failure))"
     r"|(?:rm|cp|mv|mkdir|tar|rsync|cat): |upload failed: "
     r"|[EWF]\d{4} \d\d:|\[[EW]\d{0,4} |\[rank\d{1,6}\]:\[[EW]"
     r"|[^\s:]{1,80}:\d{1,10}:\d{1,10} \[\d{1,3}\] "
@@ -314,6 +316,8 @@ def _up_to_exception(lines: Sequence[str], signal: str | None) -> Sequence[str]:
         end = len(lines)
     raised = find_exception(lines[:end]) if end else None
     if raised is None or not raised.raiser or _is_vague(raised) or is_of_launcher(raised):
+        return ()
+    if raised.text.startswith("KeyboardInterrupt"):
         return ()
     said = next(filter(str.strip, without_marks(lines[last:end])[::-1]), "")
     return lines[:end] if " ".join(said.split())[:_SHORT_START] in raised.text else ()

@@ -227,8 +227,8 @@ EXCEPTION_KINDS = (
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
         r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
-        r"|(?:data|images?) root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exists?"
-        r")\b",
+        r"|(?:data(?:set)?|images?) root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist"
+        r"|doesn't exists?)\b",
         "a file or folder that the code checks does not exist in the job",
         "compare the option that gives its path with the paths of inputs in the job; a path on "
         "your own machine does not exist there",

@@ -206,7 +206,7 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"|MLFLOW)"
         r"_[A-Z0-9_]{1,60}|TF_CONFIG|HOME|USER|HOSTNAME|TMPDIR)'"
         r"|Error: [^\n]{0,100}environment variable [`'\"]?([A-Z][A-Z0-9_]{1,60})[`'\"]?"
-        r"(?: (?:is|was|has|been|needed,|required,|and|but)){0,5} (?:not|could not be) "
+        r"(?: (?:is|was|has|needed,?|required,?|and|but)){0,5} (?:not(?: been)?|could not be) "
         r"(?:set|defined|found)",
         "a variable of the environment is not set: {names}",
         "set it in run.env (SLURM_ and OMPI_ variables exist only below srun and mpirun); RANK "

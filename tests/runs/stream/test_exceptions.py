@@ -388,6 +388,12 @@ def test_an_exception_is_the_cause_of_a_crash_only_if_nothing_is_between() -> No
             "SIGABRT",
         ),
         ("wandb: ERROR Error while calling W&B API: Connection refused", 1, None),
+        (
+            "\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
+            "wandb: ERROR Error while calling W&B API: Connection refused",
+            1,
+            None,
+        ),
         ("rm: cannot remove '/tmp/x': No such file or directory", 1, None),
         ("upload failed: ./o to s3://b/o An error occurred (AccessDenied) when calling x", 1, None),
         ("E0101 12:00:00.000 12 tcp_posix.cc:50] recvmsg: Connection reset by peer", 1, None),
@@ -401,6 +407,31 @@ def test_what_follows_a_clear_exception_is_no_cause(
     lines = [*SIMPLE.splitlines(), *after.splitlines()]
     (cause,) = known_causes(failure_lines(lines), exit_code, signal, earlier=lines)
     assert cause.code == "key-missing"
+
+
+@pytest.mark.parametrize(
+    ("after", "exit_code", "code"),
+    [
+        ("srun: error: n1: task 0: Out Of Memory", 137, "memory"),
+        ("srun: error: Node failure on n1", 1, "node-lost"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", 134, "memory"),
+        ("Fatal Python error: Bus error", 135, "shared-memory"),
+    ],
+)
+def test_an_end_that_no_exception_brings_about_is_the_cause(
+    after: str, exit_code: int, code: str
+) -> None:
+    """The program survived the exception that its log shows last."""
+    lines = [*SIMPLE.splitlines(), after]
+    causes = known_causes(failure_lines(lines), exit_code, None, earlier=lines)
+    assert causes[0].code == code
+
+
+def test_an_interruption_is_no_failure_before_the_lines_of_a_tracker() -> None:
+    lines = [*SIMPLE.splitlines()[:-1], "KeyboardInterrupt"]
+    alone = known_causes(lines, 130, "SIGINT")
+    assert [cause.code for cause in alone] == ["signal"]
+    assert known_causes([*lines, "wandb: Find logs at: ./wandb/a/logs"], 130, "SIGINT") == alone
 
 
 def test_what_follows_the_loss_of_a_connection_may_be_its_cause() -> None:
