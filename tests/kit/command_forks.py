@@ -16,6 +16,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +78,7 @@ class Copy(subprocess.Popen[Any]):
             "outlives": self.outlives,
         }
         given = [pipes[0], pipes[3], pipes[5], *keep]
+        self._looking = threading.Lock()
         self._child = fork_server.Child(self.server, request, given)
         self.pid = self._child.pid
         self._child_created = True
@@ -93,8 +95,13 @@ class Copy(subprocess.Popen[Any]):
 
     def _look(self, seconds: float | None) -> int | None:
         """The exit code, if the process ends in that time."""
-        if self.returncode is None:
-            self.returncode = self._child.exit_code(seconds)
+        # A start of any process polls, in its thread, those that were left running.
+        if self._looking.acquire(blocking=seconds != 0):
+            try:
+                if self.returncode is None:
+                    self.returncode = self._child.exit_code(seconds)
+            finally:
+                self._looking.release()
         return self.returncode
 
 
