@@ -171,7 +171,8 @@ def _run(request: fork_server.Request) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, request["blocked"])
     if request["outlives"]:
         os.setsid()
-    given = [fcntl.fcntl(file, fcntl.F_DUPFD, 100) for file in request["files"]]
+    free = max([2, *request["kept"]]) + 1
+    given = [fcntl.fcntl(file, fcntl.F_DUPFD, free) for file in request["files"]]
     for number, file in zip([0, 1, 2, *request["kept"]], given, strict=True):
         os.dup2(file, number)
         os.close(file)
