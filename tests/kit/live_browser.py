@@ -19,6 +19,10 @@ from tests.kit.browser import BROWSER
 from tests.kit.polling import wait_until
 
 
+class CallError(Exception):
+    """The browser's answer to a call that it could not carry out."""
+
+
 class Tab:
     """One tab. `problems` are errors of its console, such as what the page's policy blocked."""
 
@@ -34,15 +38,12 @@ class Tab:
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The result of a call."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        number = self._send(method, parameters)
         while True:
             answer = self._read()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, answer["error"]
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise CallError(answer["error"])
                 result: dict[str, Any] = answer["result"]
                 return result
             self._note(answer)
@@ -67,13 +68,28 @@ class Tab:
         return found["result"].get("value")
 
     def until(self, expression: str) -> Any:
-        """The value of an expression as soon as it is true."""
-        return wait_until(lambda: self.value(expression), expression)
+        """The value of an expression as soon as it is true, in the page that is there then."""
+        return wait_until(lambda: self._value_between_pages(expression), expression)
 
     def picture(self, file: Path, is_whole: bool = False) -> None:
         """Write what the window shows, or the whole page, as PNG."""
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=is_whole)
         file.write_bytes(base64.b64decode(shot["data"]))
+
+    def _value_between_pages(self, expression: str) -> Any:
+        try:
+            return self.value(expression)
+        except CallError:  # the page has left, or the next one is not there yet
+            return None
+
+    def _send(self, method: str, parameters: dict[str, Any]) -> int:
+        """Send a call; gives the number of its answer."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        return self._number
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
@@ -92,11 +108,7 @@ class Tab:
         elif event.get("method") == "Runtime.exceptionThrown":
             self.problems.append(json.dumps(parameters["exceptionDetails"]))
         elif event.get("method") == "Page.javascriptDialogOpening":
-            self._number += 1
-            answer = {"id": self._number, "method": "Page.handleJavaScriptDialog",
-                      "params": {"accept": True}, "sessionId": self._session}  # fmt: skip
-            os.write(self._commands, json.dumps(answer).encode() + b"\0")
-            self._number -= 1
+            self._send("Page.handleJavaScriptDialog", {"accept": True})
 
 
 @contextmanager
