@@ -1,4 +1,4 @@
-"""What launchers and the runtime report in a job's log: exits, restarts and findings."""
+"""Reads what launchers and the runtime report in a job's log: exits, restarts and findings."""
 
 from __future__ import annotations
 
