@@ -11,7 +11,7 @@ from typing import Any, Optional
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.targets.base import Pool, merged_pools
-from rsctl.targets.chief import chief_job, has_own_chief, rank_findings, worker_job
+from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
 from rsctl.targets.node_checks import checks_env
 from rsctl.targets.profiles import profile_env
 from rsctl.targets.roles import role_job
@@ -190,7 +190,7 @@ class Replica:
 def replicas(job: Job, share: Share) -> Iterator[Replica]:
     """All replicas of a job. Reducers get only their own variables, none of them secret."""
     for index, ranks in enumerate(share.ranks):
-        own = worker_job(job, index)
+        own = chief_job(job) if index == 0 else job
         yield Replica("worker", index, own, ranks, share.gpus[index], script_env(own, share))
     reducer_env: dict[str, Optional[str]] = {n: str(v) for n, v in job.reducers.env.items()}
     for index in range(reducer_count(job)):
