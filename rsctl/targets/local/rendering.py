@@ -48,10 +48,6 @@ class Share:
         """A worker's GPUs as a plan shows them; None if it has none."""
         return _shown(self.gpus[worker])
 
-    def role_accelerator(self, role: str) -> str | None:
-        """The GPUs of each replica of a role as a plan shows them; None if they have none."""
-        return _shown(self.role_gpus[role][0])
-
 
 def _shown(gpus: tuple[int, ...]) -> str | None:
     return f"gpu:{len(gpus)}" if gpus else None
@@ -197,8 +193,9 @@ def replicas(job: Job, share: Share) -> Iterator[Replica]:
         yield Replica("reducer", index, job, share.ranks[-1], (), reducer_env)
     for name, gpus in share.role_gpus.items():
         own = role_job(job, name)
+        env = {"OMP_NUM_THREADS": str(share.threads), **user_env(own), **stall_env(own)}
         for index, mine in enumerate(gpus):
-            yield Replica(name, index, own, 1, mine, _role_env(own, share))
+            yield Replica(name, index, own, 1, mine, env)
 
 
 def names(job: Job, role: str) -> list[str]:
@@ -217,16 +214,16 @@ def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
             Pool(role="worker", count=job.workers.count - 1, accelerator=others, gbps=gbps),
             Pool(role="reducer", count=reducer_count(job), gbps=gbps),
             *(
-                Pool(role=name, count=r.count, accelerator=share.role_accelerator(name), gbps=gbps)
+                Pool(
+                    role=name,
+                    count=r.count,
+                    accelerator=_shown(share.role_gpus[name][0]),
+                    gbps=gbps,
+                )
                 for name, r in job.roles.items()
             ),
         ]
     )
-
-
-def _role_env(job: Job, share: Share) -> dict[str, Optional[str]]:
-    """The variables of only a role's replicas, from the role's job."""
-    return {"OMP_NUM_THREADS": str(share.threads), **user_env(job), **stall_env(job)}
 
 
 def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:

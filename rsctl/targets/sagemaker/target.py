@@ -82,13 +82,14 @@ class SageMakerTarget(ManagedTarget):
         findings += patch_findings(rendered.body, body, resolved, pools, ranks)
         _refuse_errors(findings)
 
+        of_chief = {name: str(value) for name, value in resolved.job.chief.env.items()}
         plan = Plan(
             run=run,
             target=self.info.name,
             image=replace(artifacts.image.plan, tag=_image_in(body)),
             pools=pools,
             world_size=sum(pool.count * each for pool, each in zip(pools, ranks, strict=False)),
-            env=public_variables({**body.get("Environment", {}), **_own_env(resolved.job)}),
+            env=public_variables({**body.get("Environment", {}), **of_chief}),
             request={
                 "operation": "CreateTrainingJob",
                 "region": sagemaker_options(job).first_region,
@@ -216,11 +217,6 @@ def _follows(finding: Finding, earlier: list[Finding]) -> bool:
     path = finding.path or ""
     known = [each.path for each in earlier if each.is_error and each.path]
     return any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in known)
-
-
-def _own_env(job: Job) -> dict[str, str]:
-    """The additional variables of the chief's script, none of them secret."""
-    return {name: str(value) for name, value in job.chief.env.items()}
 
 
 def _ranks(body: dict[str, Any], job: Job, pools: list[Pool]) -> list[int]:
