@@ -23,7 +23,6 @@ from rsctl.job.tracking_checks import (
     planned_notifications,
     planned_tracker,
 )
-from rsctl.runs.ids import placeholder
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Submission, Target, count_of_role
 from rsctl.targets.capabilities import capability_findings
@@ -73,11 +72,6 @@ def require_no_matrix(job: Job) -> None:
         message = "an SDK creates one job, not the cells of a matrix"
         remedy = "choose one cell: --set matrix=null --set KEY=VALUE"
         raise RsctlError(ExitCode.USAGE, error("matrix", message, remedy, "matrix"))
-
-
-def plan_findings(document: Document, target: Target) -> None:
-    """Add to the document all that planning for a target finds. Raises RsctlError on errors."""
-    make_plan(document, target, placeholder(name_of(document)))
 
 
 def _planned(job: Job, target: Target, run: str) -> Submission:

@@ -227,9 +227,6 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The registry of its cloud."""
     tracker: Optional[TrackerInfo] = None
     """The tracking service of its cloud."""
-    node_platform: str = "local"
-    """The platform whose contract tells a node about the other nodes, one of
-    `rsctl.node.platforms.PLATFORMS`: `local` is RSCTL_CLUSTER."""
     argument_keys: frozenset[str] = ARGUMENT_KEYS
     """Keys of a request that contain the script's arguments, as a list or by name."""
     installs_requirements: Optional[str] = None

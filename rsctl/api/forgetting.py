@@ -71,8 +71,9 @@ def _require_sent(store: Store, name: str) -> None:
         record = store.get(name)
     except StoreError:
         return
-    if record and (message := lacking(record)):
-        remedy = f"send it: rsctl track {name}   or remove the run without sending: --force"
+    if record and (lacks := lacking(record)):
+        message, send = lacks
+        remedy = f"{send}   or remove the run without sending: --force"
         raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 
 

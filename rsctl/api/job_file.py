@@ -16,7 +16,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job import matrix
 from rsctl.job.document import Document, cells_of, read
 from rsctl.job.job import Job
-from rsctl.plan import choose_target, make_plan, name_of, plan_findings, require_no_matrix
+from rsctl.plan import choose_target, make_plan, name_of, require_no_matrix
 from rsctl.runs.ids import new_run_id, placeholder, require_run_id
 from rsctl.target_info import import_object, target_info
 from rsctl.targets import get
@@ -282,7 +282,7 @@ def _add_cells(source: Document, target: Target, rehearse: bool = False) -> None
 
 def _add_findings(document: Document, target: Target) -> None:
     try:
-        plan_findings(document, target)
+        make_plan(document, target, placeholder(name_of(document)))
     except RsctlError as problem:
         if problem.exit_code != ExitCode.USAGE:
             raise

@@ -101,9 +101,11 @@ def format_cell(values: Cell, longest: int | None = None) -> str:
     return format_cell(short)
 
 
-def format_trial(cells: Sequence[Cell], trial: Trial) -> str:
-    """A trial among those of a bench: `workers.count=2 #3` is the third repetition of a cell."""
-    return f"{format_cell(cells[trial.cell])} #{trial.repetition + 1}"
+def format_trial(cells: Sequence[Cell], trial: Trial, longest: int | None = None) -> str:
+    """A trial of a bench: `workers.count=2 #3` is the third repetition of a cell. See
+    `format_cell` for `longest`.
+    """
+    return f"{format_cell(cells[trial.cell], longest)} #{trial.repetition + 1}"
 
 
 def state_text(bench: BenchRecord) -> str:

@@ -13,7 +13,7 @@ from rsctl.cli.runs import find_run
 from rsctl.cli.show import format_finding, print_json, remedy_line
 from rsctl.cli.views.cost import format_run_cost
 from rsctl.cli.views.goodput import format_goodput
-from rsctl.cli.views.results import format_location
+from rsctl.cli.views.results import is_empty
 from rsctl.cli.views.run_text import failure_block, format_attempt, format_placement, state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import now, seconds_between
@@ -70,7 +70,10 @@ def _details(found: Run) -> list[tuple[str, str]]:
     waiting = found.waiting()
     rows += [("waiting", waiting.describe())] if waiting is not None else []
     rows += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
-    rows += [(name, format_location(location)) for name, location in found.locations().items()]
+    rows += [
+        (name, f"{location}  (empty)" if is_empty(location) else location)
+        for name, location in found.locations().items()
+    ]
     if cost := found.cost():
         first, *others = format_run_cost(cost, run.state.is_final)
         rows += [("cost", first), *(("", line) for line in others)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
 from subprocess import CompletedProcess
 from typing import Optional
 
@@ -79,7 +78,7 @@ def built_images(program: str) -> list[BuiltImage]:
 
 def remove_image(program: str, image: BuiltImage) -> str | None:
     """Remove an image with all its names; why it stays, if it does, such as for its containers."""
-    for name in _removable(image):
+    for name in image.tags or [image.id]:
         done = run_command([program, "image", "rm", name])
         if done.returncode and not _is_gone(done):
             return last_line(done)
@@ -90,7 +89,3 @@ def _is_gone(done: CompletedProcess[str]) -> bool:
     """Whether a command has failed only because another process has removed the images."""
     lines = done.stderr.lower().splitlines()
     return bool(lines) and all(any(gone in line for gone in _GONE) for line in lines)
-
-
-def _removable(image: BuiltImage) -> Iterable[str]:
-    return image.tags or [image.id]

@@ -23,7 +23,6 @@ _TAIL = 400  # lines
 _LONGEST_LINE = 4096  # characters
 _REPORTED = re.compile(r"Reporting training FAILURE|\bExecuteUserScriptError:")
 _CODE = re.compile(r"\bEncountered exit_code (\d{1,3})\b|^ ?ExitCode (-?\d{1,3})\b")
-_TRACEBACK = "Traceback (most recent call last)"
 _TELLING = 16  # characters: a shorter line may stand in any log
 
 
@@ -57,13 +56,12 @@ def log_failures(folder: RunFolder, replicas: list[str], reported: UnnamedFailur
 
 def _sign(lines: list[LogEvent], reported: str) -> _Sign | None:
     """The time is the last traceback's: the toolkit's report comes after it."""
-    from rsctl.runs.stream.failure_lines import (
-        failure_lines,
-    )  # compiles the patterns of a diagnosis
+    # This compiles the patterns of a diagnosis.
+    from rsctl.runs.stream.failure_lines import failure_lines, has_traceback
 
     if not lines:
         return None
-    traces = [line for line in lines if _TRACEBACK in line.text]
+    traces = [line for line in lines if has_traceback([line.text])]
     time = traces[-1].time if traces else lines[-1].time
     reports = [line for line in lines if _REPORTED.search(line.text)]
     if reports:
@@ -74,7 +72,7 @@ def _sign(lines: list[LogEvent], reported: str) -> _Sign | None:
     quoted = [line for line in lines if _is_quoted(line.text.strip(), reported)]
     if quoted:
         return _Sign(time if traces else quoted[-1].time, 2)
-    is_last = traces and any(_TRACEBACK in line for line in failure_lines(e.text for e in lines))
+    is_last = traces and has_traceback(failure_lines(line.text for line in lines))
     return _Sign(time, 1) if is_last else None
 
 

@@ -16,7 +16,8 @@ import msgspec
 
 from rsctl.findings import JobState
 from rsctl.node.structured_lines import lock_of
-from rsctl.runs.failures import ExitReports, first_failure, runtime_finding
+from rsctl.runs.exit_reports import ExitReports, runtime_finding
+from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.recorder import Recorder

@@ -63,11 +63,6 @@ def laid_over_args(common: _Args, own: _Args | None) -> Any:
     return common if own is None else own
 
 
-def worker_job(job: Job, index: int) -> Job:
-    """The job as the worker of this number has it."""
-    return chief_job(job) if index == 0 else job
-
-
 def chief_findings(job: Job, chief: list[Finding], workers: list[Finding]) -> list[Finding]:
     """The findings of a check of `chief_job` that do not apply to the other workers.
 

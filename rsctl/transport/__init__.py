@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rsctl.transport.client import Transport, connect
+    from rsctl.transport.client import QueuedAllReduce, Transport, connect
     from rsctl.transport.errors import ErrorCode, TransportError
     from rsctl.transport.settings import WorkerSettings
-    from rsctl.transport.work_queue import QueuedAllReduce
 
 LANGUAGES = {"core": "C++", "python": "Python"}
 """The language of each engine, for messages."""
@@ -22,7 +21,7 @@ _HOMES = {
     "Transport": "client",
     "connect": "client",
     "WorkerSettings": "settings",
-    "QueuedAllReduce": "work_queue",
+    "QueuedAllReduce": "client",
 }
 
 __all__ = [

@@ -17,7 +17,6 @@ from rsctl.transport.errors import ErrorCode, TransportError, format_os_error
 from rsctl.transport.schedule import Schedule
 from rsctl.transport.server import Reducer
 from rsctl.transport.settings import Address, WorkerSettings, format_address, parse_address
-from rsctl.transport.work_queue import QueuedAllReduce, WorkQueue
 
 DTYPES = {name: number for number, name in frames.DTYPE_NAMES.items()}
 OPS = {name: number for number, name in frames.OP_NAMES.items()}
@@ -26,6 +25,29 @@ _LEAVING_SECONDS = 30.0
 
 Exchange = Callable[[str], list[str]]
 """Gives this worker's text to all workers, and returns everyone's by rank."""
+
+
+class QueuedAllReduce:
+    """One all-reduce in progress."""
+
+    def __init__(
+        self, engine: ClientEngine, sequence: int, failure: Callable[[], TransportError | None]
+    ) -> None:
+        self._engine = engine
+        self._failure = failure
+        self.sequence = sequence
+        """The operation's number, from 1, the same on all workers."""
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the buffer holds the result.
+
+        Raises TransportError if the operation failed, and TimeoutError after `timeout` seconds;
+        then the operation continues.
+        """
+        if not self._engine.wait(self.sequence, timeout):
+            raise self._failure() or TimeoutError(
+                f"operation {self.sequence} is not finished after {timeout} s"
+            )
 
 
 class Transport:
@@ -55,7 +77,6 @@ class Transport:
         self._engine = engine
         self._own = own
         self._hosted = hosted
-        self._queue = WorkQueue(engine, names, hosted)
         self._buffers: dict[int, memoryview] = {}
         self._lock = threading.Lock()
 
@@ -81,12 +102,13 @@ class Transport:
         if data.nbytes % frames.ITEM_BYTES[DTYPES[dtype]]:
             raise ValueError(f"{data.nbytes} bytes are not a whole number of {dtype}")
         with self._lock:
-            self._queue.check()
+            if failure := self.failure():
+                raise failure
             self._release_finished()
             sequence = self._engine.submit(data, DTYPES[dtype], OPS[op])
             # The engine writes there, whether the caller still holds the buffer or not.
             self._buffers[sequence] = data
-            return QueuedAllReduce(self._queue, sequence)
+            return QueuedAllReduce(self._engine, sequence, self.failure)
 
     def set_timeout(self, timeout: float) -> None:
         """Fail from now on when no operation makes progress for so many seconds."""
@@ -124,7 +146,6 @@ class Transport:
         """Leave the reducers. Operations that are not finished fail on all workers."""
         with self._lock:
             self._engine.stop()
-            self._queue.stop()
             self._buffers.clear()
         if self._own is not None:
             self._keep_reducer_until_all_left()

@@ -162,16 +162,23 @@ def test_no_program_of_the_repository_or_of_its_attributes_is_run(
     assert list(traces.iterdir()) == []
 
 
-def test_a_path_that_leaves_the_folder(repository: Path) -> None:
-    blob = git(repository, "rev-parse", "HEAD:run.sh")
-    raw = b"100644 ..\0" + bytes.fromhex(blob)
-    tree = subprocess.run(
-        ["git", "-C", str(repository), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
+def raw_commit(folder: Path, *entries: tuple[str, str, str]) -> str:
+    """A commit of a tree as no git would write it: entries of mode, name and object."""
+    raw = b"".join(
+        f"{mode} {name}".encode() + b"\0" + bytes.fromhex(about) for mode, name, about in entries
+    )
+    made = subprocess.run(
+        ["git", "-C", str(folder), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
         input=raw,
         check=True,
         capture_output=True,
     )
-    name = git(repository, "commit-tree", tree.stdout.decode().strip(), "-m", "x")
+    return git(folder, "commit-tree", made.stdout.decode().strip(), "-m", "x")
+
+
+def test_a_path_that_leaves_the_folder(repository: Path) -> None:
+    blob = git(repository, "rev-parse", "HEAD:run.sh")
+    name = raw_commit(repository, ("100644", "..", blob))
     assert "has a file with the path '..'" in refused(name, repository)
 
 
@@ -191,30 +198,9 @@ def test_a_link_is_not_followed_by_a_file_below_it(repository: Path, tmp_path: P
         capture_output=True,
     )
     inner = below.stdout.decode().strip()
-    raw = b"120000 a\0" + bytes.fromhex(link) + b"40000 a\0" + bytes.fromhex(inner)
-    tree = subprocess.run(
-        ["git", "-C", str(repository), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
-        input=raw,
-        check=True,
-        capture_output=True,
-    )
-    name = git(repository, "commit-tree", tree.stdout.decode().strip(), "-m", "x")
+    name = raw_commit(repository, ("120000", "a", link), ("40000", "a", inner))
     check_out(name, str(repository))
     assert list(outside.iterdir()) == []
-
-
-def raw_commit(folder: Path, *entries: tuple[str, str, str]) -> str:
-    """A commit of a tree as no git would write it: entries of mode, name and object."""
-    raw = b"".join(
-        f"{mode} {name}".encode() + b"\0" + bytes.fromhex(about) for mode, name, about in entries
-    )
-    made = subprocess.run(
-        ["git", "-C", str(folder), "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
-        input=raw,
-        check=True,
-        capture_output=True,
-    )
-    return git(folder, "commit-tree", made.stdout.decode().strip(), "-m", "x")
 
 
 def with_submodule(repository: Path, tmp_path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from google.oauth2 import service_account
 
@@ -14,3 +16,10 @@ def keep_google_auth_here(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda self: False,
         raising=False,
     )
+
+
+def free_port() -> int:
+    """A port of this machine that no program uses now."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])

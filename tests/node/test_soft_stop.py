@@ -52,9 +52,13 @@ def test_a_script_that_listens_saves_and_ends(
     assert node.printed("saved") == ""
 
 
-def test_one_that_does_not_end_gets_the_signal(launch: Launch, script: Script) -> None:
+@pytest.mark.parametrize(("source", "grace"), [(DEAF, "0.4"), (WITHOUT, "600")])
+def test_one_that_does_not_end_or_listen_gets_the_signal(
+    launch: Launch, script: Script, source: str, grace: str
+) -> None:
+    """One that does not listen gets it immediately, and its own handler ends it with 0."""
     node = launch(
-        *("--launcher", "once", "--python", "--", script(DEAF)), RSCTL_GRACE_SECONDS="0.4"
+        *("--launcher", "once", "--python", "--", script(source)), RSCTL_GRACE_SECONDS=grace
     )
     node.printed("training")
     node.process.send_signal(signal.SIGTERM)
@@ -71,16 +75,6 @@ def test_a_second_signal_is_passed_on_at_once(launch: Launch, script: Script) ->
     node.process.send_signal(signal.SIGINT)
     node.printed("signalled")
     assert node.wait() == 128 + signal.SIGTERM
-
-
-def test_one_that_does_not_listen_gets_the_signal_at_once(launch: Launch, script: Script) -> None:
-    node = launch(
-        *("--launcher", "once", "--python", "--", script(WITHOUT)), RSCTL_GRACE_SECONDS="600"
-    )
-    node.printed("training")
-    node.process.send_signal(signal.SIGTERM)
-    node.printed("signalled")
-    assert node.wait() == 128 + signal.SIGTERM  # although its own handler ends with 0
 
 
 @pytest.mark.parametrize(("source", "last"), [(STEPS, "saved"), (WITHOUT, "signalled")])

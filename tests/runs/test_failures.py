@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import ExitReports, believable, exit_report, first_failure, runtime_finding
+from rsctl.runs.exit_reports import ExitReports, believable, exit_report, runtime_finding
+from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.ends import Killer
 from rsctl.runs.stream.events import Failure, LogEvent

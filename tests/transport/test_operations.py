@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rsctl.transport import QueuedAllReduce, Transport, TransportError, connect
+from rsctl.transport import Transport, TransportError, connect
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.native import library
 from rsctl.transport.server import Reducer
@@ -153,18 +153,9 @@ def test_operations_overlap_and_end_in_order(pool: Pool) -> None:
 
     def work(transport: Transport, rank: int) -> Any:
         buffers = [np.full(size, rank + 1, np.float32) for size in (200_000, 1, 50_000, 0, 3)]
-        ended: list[int] = []
-        last = threading.Event()
-
-        def done(work: QueuedAllReduce) -> None:
-            ended.append(work.sequence)
-            if work.sequence == len(buffers):
-                last.set()
-
-        for buffer in buffers:
-            transport.all_reduce(memoryview(buffer)).on_done(done)
-        assert last.wait(30)
-        return ended, [set(buffer.tolist()) for buffer in buffers]
+        works = [transport.all_reduce(memoryview(buffer)) for buffer in buffers]
+        works[-1].wait(30)
+        return [work.sequence for work in works], [set(buffer.tolist()) for buffer in buffers]
 
     assert pool.run(2, work) == [([1, 2, 3, 4, 5], [{3.0}, {3.0}, {3.0}, set(), {3.0}])] * 2
 

@@ -100,15 +100,10 @@ def bisect_items(limits: PruneLimits) -> list[Item]:
     """The states that searches without an end have left, such as the commits that they skipped."""
     return [
         Item(kind="bisect", name=path.name, size=disk_use(path), ended=last_change(path))
-        for path in sorted(bisect_folder().glob("*"))
+        for path in sorted((home() / "bisect").glob("*"))
         if limits.is_past(last_change(path))
         and seconds_between(last_change(path), now()) >= _SETTLED_SECONDS
     ]
-
-
-def bisect_folder() -> Path:
-    """The folder of the states of all searches."""
-    return home() / "bisect"
 
 
 def _is_settled(path: Path) -> bool:

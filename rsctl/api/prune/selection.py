@@ -181,8 +181,7 @@ def _why_kept(run: RunRecord) -> str | None:
 
     if busy := _why_busy(run.run):
         return busy
-    lacks = lacking(run)
-    return f"{lacks}; send it: rsctl track {run.run}" if lacks else None
+    return "; ".join(lacking(run) or ()) or None
 
 
 def _why_busy(run: str) -> str | None:

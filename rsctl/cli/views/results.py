@@ -5,11 +5,6 @@ from __future__ import annotations
 import os
 
 
-def format_location(location: str) -> str:
-    """The location; for a location on this machine, also whether it is empty."""
-    return f"{location}  (empty)" if is_empty(location) else location
-
-
 def is_empty(location: str) -> bool:
     """Whether a path on this machine has no file; False if that cannot be read."""
     if "://" in location:

@@ -58,10 +58,6 @@ class Study(NamedTuple):
     profile: Profile
     calibration: Calibration
 
-    def all_options(self) -> list[Option]:
-        """Every option; options with reducers by machine and number."""
-        return [*self.without_reducers(), *self.with_reducers(), *self.for_comparison()]
-
     def without_reducers(self) -> list[Option]:
         """The exchange among the job's workers: NCCL uses the faster of ring and tree."""
         if self.situation.cluster.inside is None:

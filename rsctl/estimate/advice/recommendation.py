@@ -99,7 +99,7 @@ def make_advice(
     """
     profile = with_shared_cores(profile, situation.cluster)
     study = Study(situation, profile, calibration)
-    options = study.all_options()
+    options = [*study.without_reducers(), *study.with_reducers(), *study.for_comparison()]
     offered = [option for option in options if option.is_offered]
     base = next(option for option in offered if not option.reducers)
     best, quickest = recommended(offered), fastest(offered)

@@ -12,6 +12,7 @@ from rsctl.bench.summary import (
     CellStatistic,
     cell_statistics,
     format_cell,
+    format_trial,
     format_value,
 )
 from rsctl.results.report.charts import (
@@ -35,6 +36,7 @@ METRICS = 6
 """Metrics of a bench that are drawn at most."""
 
 _OF_EVERY_RUN = ("run.time", "run.step", "run.cost", "run.gradient_bytes")
+_LONGEST_LABEL = 48  # characters of a row's label that are drawn
 _COUNTS = ("workers.count", "workers.processes")
 _PHASES = (
     ("run.queue", "queue"),
@@ -149,14 +151,10 @@ def _at(
 
 def dots_chart(data: BenchData, name: str) -> DotChart:
     """The sample of each run, by cell."""
-    rows = list(zip(map(_row, data.bench.cells), data.values(name), strict=True))
+    labels = [format_cell(cell, _LONGEST_LABEL) for cell in data.bench.cells]
+    rows = list(zip(labels, data.values(name), strict=True))
     note = "Each dot is a run, each stroke a median."
     return DotChart(name, data.title(name), rows, note)
-
-
-def _row(cell: Cell) -> str:
-    """The label of a row, short enough to be drawn whole."""
-    return format_cell(cell, longest=48)
 
 
 def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:
@@ -171,7 +169,8 @@ def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:
             change = effect(pair) if values else None
             ends = interval(pair) if change is not None else None
             low, high = (100 * ends[0], 100 * ends[1]) if ends else (None, None)
-            bars.append(Bar(_row(cell), None if change is None else 100 * change, low, high))
+            label = format_cell(cell, _LONGEST_LABEL)
+            bars.append(Bar(label, None if change is None else 100 * change, low, high))
         yield IntervalChart(
             f"{name} against {format_cell(data.bench.cells[0])}",
             "% of the first cell's median, 90 % interval",
@@ -238,7 +237,7 @@ def phases_chart(data: BenchData) -> Timeline:
     rows = []
     for trial in data.bench.latest().values():
         if found := data.samples.get(trial.run):
-            label = f"{_row(data.bench.cells[trial.cell])} #{trial.repetition + 1}"
+            label = format_trial(data.bench.cells, trial, _LONGEST_LABEL)
             rows.append(phase_row(label, found, data.runs.get(trial.run)))
     return Timeline("Queue, start, first metric, training", rows)
 

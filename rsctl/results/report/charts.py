@@ -283,11 +283,6 @@ def most_rows(chart: Chart) -> int:
     return DENSE_ROWS if is_dense(chart) or isinstance(chart, HeatMap) else ROWS
 
 
-def rows_beyond(chart: Chart) -> int:
-    """How many rows of a chart are not drawn, for there are too many."""
-    return max(0, len(row_labels(chart)) - most_rows(chart))
-
-
 def extremes(chart: Chart) -> str:
     """The lines of a band that are lowest and highest on average, in one sentence; otherwise
     empty.

@@ -17,7 +17,8 @@ from rsctl.results.report.charts import (
     extremes,
     is_empty,
     legend,
-    rows_beyond,
+    most_rows,
+    row_labels,
     single_values,
 )
 from rsctl.results.report.documents import document
@@ -74,7 +75,7 @@ class Page:
         self.charts.append(chart)
         single = single_values(chart)
         caption = element("figcaption", chart.title, None if single else _legend(chart))
-        beyond = rows_beyond(chart)
+        beyond = max(0, len(row_labels(chart)) - most_rows(chart))
         left = f"Not drawn: {counted(beyond, 'more row')}." if beyond else ""
         far = beyond_note(chart) if isinstance(chart, LineChart) else ""
         text = " ".join(filter(None, [chart.note, extremes(chart), far, left]))

@@ -13,7 +13,7 @@ import rsctl_start
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.gate import Gate
 from rsctl.bench.verdict import Verdict
-from rsctl.job.tracking import NOTIFY, PlannedTracker
+from rsctl.job.tracking import NOTIFY
 from rsctl.results.tracking.cursor import (
     Cursor,
     lock_path,
@@ -170,23 +170,19 @@ def wait(run: RunRecord, seconds: float) -> list[str]:
     return missing_lines(run)
 
 
-def unsent(run: RunRecord) -> list[tuple[PlannedTracker, Cursor]]:
-    """The trackers that lack data of a run, without those to which no data goes."""
-    return [
-        (tracker, cursor)
-        for tracker, cursor in unfinished(run)
-        if tracker.kind != NOTIFY and is_sent(run, tracker)
-    ]
-
-
-def lacking(run: RunRecord) -> str | None:
-    """Which trackers have not received all data of a run; None if all have."""
+def lacking(run: RunRecord) -> tuple[str, str] | None:
+    """Which trackers have not received all data of a run, and the remedy; None if all have."""
     try:
-        names = [f"{tracker.kind} {tracker.location}" for tracker, _ in unsent(run)]
+        names = [
+            f"{tracker.kind} {tracker.location}"
+            for tracker, _ in unfinished(run)
+            if tracker.kind != NOTIFY and is_sent(run, tracker)
+        ]
     except ValueError:  # a damaged record has nothing to send
         return None
     have = "has" if len(names) == 1 else "have"
-    return f"{' and '.join(names)} {have} not received all data of {run.run}" if names else None
+    message = f"{' and '.join(names)} {have} not received all data of {run.run}"
+    return (message, f"send it: rsctl track {run.run}") if names else None
 
 
 def missing_lines(run: RunRecord) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import NamedTuple, Optional
 
 from rsctl.runs.stream.cpu_limit import CpuLimit
+from rsctl.runs.stream.metric_units import Units
 from rsctl.runs.stream.sanitize import without_escapes
 
 _LITERAL = re.compile(r"\D{1,24}\Z")
@@ -44,23 +44,6 @@ _DIGITS = re.compile(r"\d+")
 _LONGEST_NAME = 60
 _LONGEST_UNIT = 16
 _FRACTION = re.compile(r"\.[0-9]+(?![\w.])")
-_RATE = re.compile(r"(?<!\\)((?: \??|\\s[*+?]?)?)([A-Za-z]+|(?<=\)))/(s|sec)(?![A-Za-z])")
-_PREFIX = "[kKMGTP]"
-_PREFIXED = re.compile(f"{_PREFIX}(?=i?[bB]|it)")
-_PER = "s(?:ec)?"
-_SECONDS = "(?:[num\u00b5\u03bc]?s)"
-_EACH = re.compile(rf"(?<![\\A-Za-z]){_SECONDS}/( ?)([A-Za-z]+)")
-_INVERSE = {  # but ns/day of a simulation is a rate
-    "max": rf"{_SECONDS}/ ?(?!(?:s|sec|min|h|hour|day)\b)[A-Za-z]+",
-    "min": f"{_PREFIX}?it/s(?:ec)?",
-}
-_SECOND = "[num\u00b5\u03bc]?"  # 1.2m samples/s may be a million
-_SCALED = re.compile(
-    rf"({_PREFIX}?)(i?[bB](?:its?|ps)?|it|FLOPS?)|({_SECOND})(s|sec)|({_PREFIX}) ([A-Za-z]+)"
-)
-_POWERS = {"n": -3, "u": -2, "\u00b5": -2, "\u03bc": -2, "m": -1, "": 0, "k": 1, "K": 1}
-_POWERS |= {"M": 2, "G": 3, "T": 4, "P": 5}  # of a thousand, or of 1024 in KiB
-_OWN_UNIT = re.compile(r"\)(?: \??|\\s[*+?]?)?([A-Za-z\u00b5\u03bc]*/ ?[A-Za-z]+)")
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -112,18 +95,8 @@ class Pattern:
         self._group = _value_group(self._compiled)
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
-        self._other = _with_other_unit(regex)
         self.goal = goal
-        inverse = _INVERSE.get(goal or "")
-        self._against = re.compile(rf" ?(?:{inverse})(?!\w)") if inverse else None
-        own = {*_OWN_UNIT.findall(regex)}
-        # The regex may read the unit it/s and the metric be in kit/s, or in samples/s by mistake.
-        units = [unit or "", *(own if len(own) == 1 else ())]
-        self._units = [
-            _Unit(each)
-            for each in units
-            if _is_convertible(each) and not (self._against and self._against.fullmatch(each))
-        ]
+        self._units = Units(regex, goal, unit)
         self._unit: tuple[str, str, bool] | None = None
         self._name: str | None = None
         self._before = ""
@@ -194,18 +167,14 @@ class Pattern:
                 self.cut = self.cut or (read, read + more[0])
             self._look_before(text, match.start(), start, read)
             self._compare_name(text, start)
-        converted = self._convert(value, text, end)
-        if converted is None and self._against and (unit := self._against.match(text, end)):
+        converted = self._units.convert(value, text, end)
+        against = self._units.against
+        if converted is None and against and (unit := against.match(text, end)):
             self.against = self.against or read + unit[0]
             return None
         if is_decimal:
             self._compare_unit(text, text[start:end].strip(), end, converted is not None)
         return value if converted is None else converted
-
-    def _convert(self, value: float, text: str, end: int) -> float | None:
-        """A value that ends there, in the first unit of the quantity that stands behind it."""
-        values = (unit.convert(value, text, end) for unit in self._units)
-        return next((each for each in values if each is not None), None)
 
     def _step(self, text: str, match: re.Match[str]) -> float | None:
         """The step with its exponent; None if the line has none."""
@@ -290,8 +259,8 @@ class Pattern:
         """Numbers with another unit than that of the regex: tqdm prints the inverse of slow steps
         and thousands of fast ones, Keras us, ms or s.
         """
-        if self._other is not None and "/" in text:
-            yield from self._other.finditer(text)
+        if self._units.other is not None and "/" in text:
+            yield from self._units.other.finditer(text)
 
     def _converted(self, text: str) -> Iterator[MatchedNumber]:
         for match in self._in_other_units(text):
@@ -300,49 +269,11 @@ class Pattern:
             if value is None:
                 continue
             self._look_before(text, match.start(), start, read)
-            if (converted := self._convert(value, text, end)) is not None:
+            if (converted := self._units.convert(value, text, end)) is not None:
                 yield MatchedNumber(converted, self._step(text, match))
             elif self.unmatched_unit is None:
                 unit = _UNIT.match(text, end)
                 self.unmatched_unit = f"{read}{unit[0] if unit else ''}"
-
-
-class _Unit:
-    """A unit such as it/s, ms or GB/s, and the others of its quantity."""
-
-    def __init__(self, unit: str) -> None:
-        over, _, per = unit.partition("/")
-        scaled = _SCALED.fullmatch(over)
-        prefix, base = [g for g in scaled.groups() if g is not None] if scaled else ["", over]
-        self._power = _POWERS[prefix]
-        self._thousand = Decimal(1024 if base[:2] in ("iB", "ib") else 1000)
-        (base, scale), (per, per_scale) = (
-            (_PER, _SECOND) if word in ("s", "sec") else (re.escape(word), f"{_PREFIX}?")
-            for word in (base, per.lstrip())
-        )
-        same = rf"(?P<same>{scale}) ?{base}" + (f"/ ?{per}" if per else "(?:/[A-Za-z]+)?")
-        inverse = rf"|(?P<of>{per_scale}) ?{per}/ ?(?P<each>{scale}){base}" if base and per else ""
-        self._pattern = re.compile(rf" ?(?:{same}{inverse})(?!\w|=|/[A-Za-z])")
-
-    def convert(self, value: float, text: str, end: int) -> float | None:
-        """A value that ends there, in this unit; None if another quantity or no unit follows."""
-        found = self._pattern.match(text, end)
-        if found is None:
-            return None
-        prefixes, exact = found.groupdict(), Decimal(str(value))
-        if prefixes["same"] is not None:
-            power = _POWERS[prefixes["same"]]
-        elif value:
-            exact = 1 / exact
-            power = _POWERS[prefixes["each"]] - _POWERS[prefixes["of"]]
-        else:
-            return None
-        return float(exact * self._thousand ** (power - self._power))
-
-
-def _is_convertible(unit: str) -> bool:
-    """Whether a unit has scales, as in ms or k samples/s; % has none."""
-    return "/" in unit or _SCALED.fullmatch(unit) is not None
 
 
 def number(raw: object) -> float | None:
@@ -358,30 +289,6 @@ def number(raw: object) -> float | None:
 def _in_text(raw: str | None) -> float | None:
     """A number in a log, which may have separators of thousands."""
     return number(_SEPARATORS.sub("", raw) if raw and _THOUSANDS.fullmatch(raw) else raw)
-
-
-def _with_other_unit(regex: str) -> re.Pattern[str] | None:
-    """A regex with the units that may be in the place of its own; None if it has no such unit.
-
-    s/it and kit/s for it/s, s/ samples for samples/s (the unit " samples" of tqdm), GB/s for MB/s,
-    and us/step or s/step for ms/step.
-    """
-    try:
-        if _RATE.search(regex):
-            return re.compile(_RATE.sub(_other_rates, regex))
-        if _EACH.search(regex):
-            other = rf"(?:{_SECONDS}/\1\2|[ ]?{_PREFIX}?[ ]?\2/{_PER})"
-            return re.compile(_EACH.sub(other, regex))
-    except re.error:  # a range of characters
-        pass
-    return None
-
-
-def _other_rates(rate: re.Match[str]) -> str:
-    space, unit, _ = rate.groups()
-    bare = _PREFIXED.sub("", unit, count=1)
-    inverse = rf"\s*{_SECOND}{_PER}/\s?{_PREFIX}?{bare}|" if unit else ""
-    return f"(?:{inverse}{_PREFIX}?{space}{_PREFIX}?{bare}/{_PER})(?![A-Za-z])"
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:

@@ -10,7 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.findings import JobState
-from rsctl.runs.failures import believable, first_failure, without_node
+from rsctl.runs.exit_reports import believable, without_node
+from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.findings import collapse_finding

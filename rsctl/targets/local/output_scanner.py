@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
+from rsctl.runs.exit_reports import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.reports import NodeReport, StallReports
 from rsctl.runs.stragglers import StragglerMonitor

@@ -11,7 +11,7 @@ from typing import Any, Optional
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.targets.base import Pool, merged_pools
-from rsctl.targets.chief import chief_job, has_own_chief, rank_findings, worker_job
+from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
 from rsctl.targets.node_checks import checks_env
 from rsctl.targets.profiles import profile_env
 from rsctl.targets.roles import role_job
@@ -47,10 +47,6 @@ class Share:
     def accelerator(self, worker: int) -> str | None:
         """A worker's GPUs as a plan shows them; None if it has none."""
         return _shown(self.gpus[worker])
-
-    def role_accelerator(self, role: str) -> str | None:
-        """The GPUs of each replica of a role as a plan shows them; None if they have none."""
-        return _shown(self.role_gpus[role][0])
 
 
 def _shown(gpus: tuple[int, ...]) -> str | None:
@@ -190,15 +186,16 @@ class Replica:
 def replicas(job: Job, share: Share) -> Iterator[Replica]:
     """All replicas of a job. Reducers get only their own variables, none of them secret."""
     for index, ranks in enumerate(share.ranks):
-        own = worker_job(job, index)
+        own = chief_job(job) if index == 0 else job
         yield Replica("worker", index, own, ranks, share.gpus[index], script_env(own, share))
     reducer_env: dict[str, Optional[str]] = {n: str(v) for n, v in job.reducers.env.items()}
     for index in range(reducer_count(job)):
         yield Replica("reducer", index, job, share.ranks[-1], (), reducer_env)
     for name, gpus in share.role_gpus.items():
         own = role_job(job, name)
+        env = {"OMP_NUM_THREADS": str(share.threads), **user_env(own), **stall_env(own)}
         for index, mine in enumerate(gpus):
-            yield Replica(name, index, own, 1, mine, _role_env(own, share))
+            yield Replica(name, index, own, 1, mine, env)
 
 
 def names(job: Job, role: str) -> list[str]:
@@ -217,16 +214,16 @@ def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
             Pool(role="worker", count=job.workers.count - 1, accelerator=others, gbps=gbps),
             Pool(role="reducer", count=reducer_count(job), gbps=gbps),
             *(
-                Pool(role=name, count=r.count, accelerator=share.role_accelerator(name), gbps=gbps)
+                Pool(
+                    role=name,
+                    count=r.count,
+                    accelerator=_shown(share.role_gpus[name][0]),
+                    gbps=gbps,
+                )
                 for name, r in job.roles.items()
             ),
         ]
     )
-
-
-def _role_env(job: Job, share: Share) -> dict[str, Optional[str]]:
-    """The variables of only a role's replicas, from the role's job."""
-    return {"OMP_NUM_THREADS": str(share.threads), **user_env(job), **stall_env(job)}
 
 
 def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, JobState
-from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
+from rsctl.runs.exit_reports import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import RunRecord

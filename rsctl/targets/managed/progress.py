@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import msgspec
 
 from rsctl.findings import Finding, JobState
-from rsctl.runs.failures import Locks
+from rsctl.runs.exit_reports import Locks
 from rsctl.runs.stream.events import STALL, Attempt, Failure
 
 if TYPE_CHECKING:

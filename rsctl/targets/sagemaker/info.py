@@ -85,7 +85,6 @@ INFO = TargetInfo(
         value="rsctl.targets.sagemaker.tracking:Experiment",
         check="rsctl.targets.sagemaker.tracking:experiment_findings",
     ),
-    node_platform="sagemaker",
     argument_keys=frozenset({"ContainerArguments", "HyperParameters"}),
     installs_requirements="SageMaker's own images install it with run.package in place of "
     "image.source",

@@ -7,17 +7,10 @@ from typing import Any
 
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
-from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.api_model import Problem, problems
-from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.request import RUN_TAG
 from rsctl.targets.sagemaker.rules import rule_problems
 from rsctl.targets.sagemaker.spec_keys import OVERLAY, spec_key_of
-
-
-def with_overlay(body: dict[str, Any], job: Job) -> dict[str, Any]:
-    """The body with the user's patch. Raises RsctlError if that does not apply."""
-    return apply_overlay(body, sagemaker_options(job).overlay, OVERLAY)
 
 
 def body_findings(

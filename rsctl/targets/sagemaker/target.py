@@ -25,6 +25,7 @@ from rsctl.targets.inputs import planned
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.endpoints import shared_service
+from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.managed.placeholders import ImagePlaceholder, Variable, make_submission
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
@@ -43,7 +44,8 @@ from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.overlay_checks import patch_findings
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
-from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
+from rsctl.targets.sagemaker.request_checks import body_findings
+from rsctl.targets.sagemaker.spec_keys import OVERLAY
 from rsctl.targets.sagemaker.toolkit import toolkit_ranks
 from rsctl.targets.variables import TOKEN, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
@@ -69,7 +71,7 @@ class SageMakerTarget(ManagedTarget):
         uri = python_package_uri(job, self.info.name, artifacts.python_package)
         image_tag = artifacts.image.plan.tag or "none"
         rendered = render_body(resolved, run, image_tag, artifacts.package, uri)
-        body = with_overlay(rendered.body, job)
+        body = apply_overlay(rendered.body, sagemaker_options(job).overlay, OVERLAY)
         findings += rendered.findings
         wrong = body_findings(rendered.body, body, job, _secret_values(job))
         findings += [finding for finding in wrong if not _follows(finding, findings)]
@@ -80,13 +82,14 @@ class SageMakerTarget(ManagedTarget):
         findings += patch_findings(rendered.body, body, resolved, pools, ranks)
         _refuse_errors(findings)
 
+        of_chief = {name: str(value) for name, value in resolved.job.chief.env.items()}
         plan = Plan(
             run=run,
             target=self.info.name,
             image=replace(artifacts.image.plan, tag=_image_in(body)),
             pools=pools,
             world_size=sum(pool.count * each for pool, each in zip(pools, ranks, strict=False)),
-            env=public_variables({**body.get("Environment", {}), **_own_env(resolved.job)}),
+            env=public_variables({**body.get("Environment", {}), **of_chief}),
             request={
                 "operation": "CreateTrainingJob",
                 "region": sagemaker_options(job).first_region,
@@ -214,11 +217,6 @@ def _follows(finding: Finding, earlier: list[Finding]) -> bool:
     path = finding.path or ""
     known = [each.path for each in earlier if each.is_error and each.path]
     return any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in known)
-
-
-def _own_env(job: Job) -> dict[str, str]:
-    """The additional variables of the chief's script, none of them secret."""
-    return {name: str(value) for name, value in job.chief.env.items()}
 
 
 def _ranks(body: dict[str, Any], job: Job, pools: list[Pool]) -> list[int]:

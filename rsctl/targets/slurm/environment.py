@@ -51,8 +51,3 @@ def step_env(job: Job, run: str, step: Step) -> dict[str, Optional[str]]:
         env |= checks_env(job)
         env |= profile_env(job)
     return env
-
-
-def plan_env(job: Job, run: str, step: Step) -> dict[str, Optional[str]]:
-    """The variables of the chief, as a plan shows them."""
-    return {**common_env(job, run), **step_env(job, run, step)}

@@ -38,7 +38,6 @@ INFO = TargetInfo(
     "node that `rsctl status` shows",
     excludes_nodes="exclude",
     platform="linux/amd64",
-    node_platform="slurm",
     aliases=frozenset({"sbatch", "srun", "hpc", "hyperpod", "parallelcluster"}),
     result_source="rsctl.targets.slurm.results:result_source",
     job_checks=("rsctl.targets.slurm.doctor:slurm_checks",),

@@ -7,15 +7,11 @@ from rsctl.job.job import Job
 from rsctl.targets.inputs import InputPlan, mounted_input
 
 
-def copies_of(run: str) -> str:
-    """The folder of a run's copies on a node's own disk, which other runs and users have too."""
-    return f"/var/tmp/rsctl-{run}"  # noqa: S108 - the node refuses another user's folder
-
-
 def input_plans(job: Job, run: str) -> list[InputPlan]:
     """The inputs as the nodes see them; rsctl-launch copies to a node's own disk."""
     by = "the shared file system"
+    copies = f"/var/tmp/rsctl-{run}"  # noqa: S108 - the node refuses another user's folder
     return [
-        mounted_input(given, str(given.location), by, by, copies_of(run))
+        mounted_input(given, str(given.location), by, by, copies)
         for given in inputs_of(job, "slurm")
     ]

@@ -16,7 +16,7 @@ from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.slurm import rest_job
 from rsctl.targets.slurm.checks import job_findings
-from rsctl.targets.slurm.environment import plan_env
+from rsctl.targets.slurm.environment import common_env, step_env
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.inputs import input_plans
 from rsctl.targets.slurm.options import slurm_options
@@ -63,7 +63,7 @@ class SlurmTarget(ManagedTarget):
             image=image.plan,
             pools=allocation.pools(),
             world_size=allocation.world_size,
-            env=plan_env(job, run, chief),
+            env={**common_env(job, run), **step_env(job, run, chief)},
             request=request,
             findings=findings,
             inputs=planned(input_plans(job, run)),

@@ -68,7 +68,6 @@ INFO = TargetInfo(
         plan="rsctl.targets.vertex.tracking:planned_experiment",
         client="rsctl.targets.vertex.tracker:VertexExperiment",
     ),
-    node_platform="vertex",
     aliases=frozenset(
         ["gcp", "google", "vertex-ai", "vertexai", "vertex_ai", "gcp_vertex", "gcp_batch"]
     ),

@@ -68,11 +68,6 @@ def world_size(body: dict[str, Any], ranks: tuple[int, int]) -> int:
     )
 
 
-def image_of(container: dict[str, Any]) -> Any:
-    """The image of a container, also of one that runs a package; None if it has none."""
-    return container.get("imageUri") or container.get("executorImageUri")
-
-
 def images_in(body: dict[str, Any]) -> Iterator[ImagePlaceholder]:
     """The positions of images in the request, including the image that runs Python packages."""
     for path, name, container in _containers(body):

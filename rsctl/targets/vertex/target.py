@@ -34,7 +34,6 @@ from rsctl.targets.vertex.names import PLACEMENT_LABEL, RUN_LABEL
 from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.overlay_checks import (
     OVERLAY,
-    image_of,
     images_in,
     patch_findings,
     variables_in,
@@ -80,7 +79,7 @@ class VertexTarget(ManagedTarget):
         plan = Plan(
             run=run,
             target=self.info.name,
-            image=replace(image.plan, tag=image_of(chief)),
+            image=replace(image.plan, tag=chief.get("imageUri") or chief.get("executorImageUri")),
             pools=pools_of(body),
             world_size=world_size(body, resolved.ranks),
             env=public_variables(variables_of(chief)),

@@ -30,9 +30,8 @@ def select_hook(model: DistributedDataParallel, comm: CommSettings) -> SelectedH
     device = next(p.device for p in model.module.parameters() if p.requires_grad)
     if comm.reducers or comm.backend == "rsctl":
         from rsctl.transport.pytorch.reducer_hook import select_reducer_hook
-        from rsctl.transport.pytorch.session import spans_all
 
-        if spans_all(group):
+        if group.size() == dist.get_world_size():  # reducers wait for all workers
             return select_reducer_hook(model, device, comm)
         description = [f"{group.size()} of {dist.get_world_size()} workers", "by all-reduce"]
     else:

@@ -59,11 +59,6 @@ _MOST_SESSIONS = 1 << 10  # of one start of the workers
 _LARGEST = (1 << 32) - 1  # the largest epoch of a frame
 
 
-def spans_all(group: dist.ProcessGroup) -> bool:
-    """Whether this group is all workers, which is whom reducers wait for."""
-    return group.size() == dist.get_world_size()
-
-
 def open_session(device: torch.device, comm: CommSettings) -> ReducerSession:
     """The process's session. All workers call this together when it is not open yet.
 

@@ -19,6 +19,7 @@ import boto3
 import pytest
 
 from rsctl.findings import RsctlError
+from tests.kit.loopback import free_port
 
 USER = "alice"
 PASSWORD = "wonder:land-8f2c"
@@ -141,7 +142,7 @@ def start_registry(tmp_path: Path) -> Iterator[Callable[..., Registry]]:
         (storage / "htpasswd").write_text(_HTPASSWD)
         log = (storage / "log").open("wb")
         for _ in range(20):
-            port = _free_port()
+            port = free_port()
             config.write_text(json.dumps(_registry_config(storage, port, with_password)))
             process = subprocess.Popen(
                 ["docker-registry", "serve", str(config)], stdout=log, stderr=log
@@ -166,12 +167,6 @@ def _registry_config(storage: Path, port: int, with_password: bool) -> dict[str,
     if with_password:
         config["auth"] = {"htpasswd": {"realm": "test", "path": str(storage / "htpasswd")}}
     return config
-
-
-def _free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:

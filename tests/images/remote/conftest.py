@@ -26,7 +26,7 @@ from rsctl.targets.vertex.builder import CloudBuild
 from rsctl.targets.vertex.options import VertexOptions
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
-from tests.kit.loopback import keep_google_auth_here
+from tests.kit.loopback import free_port, keep_google_auth_here
 
 ROLE = "arn:aws:iam::123456789012:role/build"
 DIGEST = "sha256:" + "a1" * 32
@@ -213,7 +213,7 @@ def registry(tmp_path: Path) -> Iterator[str]:
     config = tmp_path / "registry.json"
     process, port = None, 0
     while process is None or process.poll() is not None:  # until the port is not taken meanwhile
-        port = _free_port()
+        port = free_port()
         content = {
             "version": 0.1,
             "storage": {"filesystem": {"rootdirectory": str(tmp_path / "registry")}},
@@ -230,12 +230,6 @@ def registry(tmp_path: Path) -> Iterator[str]:
     yield f"127.0.0.1:{port}"
     process.kill()
     process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
 
 
 def _answers(port: int) -> bool:

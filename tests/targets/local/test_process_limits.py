@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.runs import failures
+from rsctl.runs import exit_reports
 from rsctl.runs.stream.events import now
 from rsctl.targets.local import output_scanner
 from tests.kit.disks import fill
@@ -79,7 +79,7 @@ def test_a_run_makes_the_space_in_which_it_is_forgotten(rsctl: Rsctl, small_disk
 
 def test_a_job_cannot_print_findings_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them are compared with each new one, and the supervisor does nothing else."""
-    monkeypatch.setattr(failures, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(exit_reports, "MOST_FINDINGS", 3)
     taken: list[str] = []
     recorder: Any = SimpleNamespace(
         finding=lambda finding, _: taken.append(finding.message), metrics=bool, reports=bool

@@ -10,12 +10,11 @@ import pytest
 from rsctl.findings import JobState
 from rsctl.node.structured_lines import lock_of
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
-from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent
 from rsctl.targets.base import replica_names
 from rsctl.targets.managed.service import JobStatus
 
-from .conftest import POOLS, FakeCloud, FakeTarget, at, followed, line, reported
+from .conftest import POOLS, FakeCloud, FakeTarget, at, followed, line, reported, stored
 
 NODE = f'{{"rsctl": "node", "replica": "worker-0", "host": "h", "lock": "{lock_of("k")}"}}'
 
@@ -34,12 +33,6 @@ def limited(run: str, limit: RestartLimit | None) -> None:
             run=run, target="vertex", request={}, replicas=replica_names(POOLS), restarts=limit
         )
     )
-
-
-def stored(run: str) -> RunRecord:
-    found = Store().get(run)
-    assert found is not None
-    return found
 
 
 def attempts(run: str) -> list[tuple[int, str | None, int | None]]:

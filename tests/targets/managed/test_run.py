@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState, RsctlError, error
-from rsctl.runs import failures
+from rsctl.runs import exit_reports
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent, now
@@ -80,7 +80,7 @@ def test_a_job_cannot_print_findings_without_end(
     cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them are compared with each new one, and stored with each position in the log."""
-    monkeypatch.setattr(failures, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(exit_reports, "MOST_FINDINGS", 3)
     printed = '{{"rsctl": "finding", "severity": "warning", "code": "x", "message": "{}"}}'
     cloud.lines = [line(10, "worker-0", printed.format(number)) for number in range(9)]
     cloud.end(JobState.SUCCEEDED)

@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
-from rsctl.findings import RsctlError
-from rsctl.plan import make_plan
 from rsctl.targets.base import replica_names
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.pools import pools_of
-from rsctl.targets.sagemaker.sdk import code
-from rsctl.targets.sagemaker.target import TARGET
-from tests.kit.rendering import read_job
 
 from .case_parts import reducers
-from .rendering import REGISTRY, URI, job_of, render, reported, sagemaker
+from .rendering import URI, render, reported, sagemaker
 from .test_request import ENV, OWN_TAGS, ROLE, RUN, launch
 
 RANKS = {"run": {"args": {"lr": 0.1}}, "limits": {"timeout": "2h"}}
@@ -207,26 +202,3 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
 )
 def test_what_it_cannot_have(changes: dict[str, Any], expected: list[str], tmp_path: Path) -> None:
     assert reported(tmp_path, changes) == expected
-
-
-def test_as_code_for_the_sdk(tmp_path: Path) -> None:
-    """An image of ours finds its arguments in the hyperparameters, the chief's among them."""
-    (tmp_path / "src").mkdir()
-    changes = {
-        "image": {"uri": None, "base": "b:1", "source": "src", "repository": f"{REGISTRY}/job"},
-        "workers": {"count": 2},
-        "chief": {"args": ["--chief"]},
-        **sagemaker(staging="s3://bucket/staging"),
-    }
-    submission = make_plan(read_job(tmp_path, job_of(changes)), TARGET, RUN)
-    text = code(submission)
-    compile(text, "code", "exec")
-    assert text.count("InstanceGroup(") == 2
-    assert '"rsctl_arguments_0": \'{"chief": ["--launcher", "torchrun"' in text
-
-
-def test_arguments_of_the_chief_alone_are_no_command_of_the_sdk(tmp_path: Path) -> None:
-    changes = {"workers": {"count": 2}, "chief": {"args": ["--chief"]}}
-    submission = make_plan(read_job(tmp_path, job_of(changes)), TARGET, RUN)
-    with pytest.raises(RsctlError, match="arguments or variables of only the chief"):
-        code(submission)

@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-from rsctl.findings import RsctlError
-from rsctl.plan import make_plan
 from rsctl.targets.base import replica_names
 from rsctl.targets.sagemaker.pools import pools_of
-from rsctl.targets.sagemaker.sdk import code
-from rsctl.targets.sagemaker.target import TARGET
-from tests.kit.rendering import merged, read_job
+from tests.kit.rendering import merged
 
-from .rendering import REGISTRY, ROLE, URI, job_of, render, reported, sagemaker
+from .rendering import ROLE, URI, render, reported, sagemaker
 from .test_request import ENV, OWN_TAGS, RUN, launch
 
 ROLES = {
@@ -209,27 +205,6 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
 )
 def test_what_it_cannot_have(changes: dict[str, Any], expected: list[str], tmp_path: Path) -> None:
     assert reported(tmp_path, changes) == expected
-
-
-def test_as_code_for_the_sdk(tmp_path: Path) -> None:
-    """An image of ours finds its arguments in the hyperparameters, the roles' among them."""
-    (tmp_path / "src").mkdir()
-    changes = {
-        "image": {"uri": None, "base": "b:1", "source": "src", "repository": f"{REGISTRY}/job"},
-        "roles": {"ps": {"args": ["--ps"]}},
-        **sagemaker(staging="s3://bucket/staging"),
-    }
-    submission = make_plan(read_job(tmp_path, job_of(changes)), TARGET, RUN)
-    text = code(submission)
-    compile(text, "code", "exec")
-    assert text.count("InstanceGroup(") == 2
-    assert '"rsctl_arguments_0": \'{"ps": ["--launcher", "once"' in text
-
-
-def test_what_roles_run_is_no_command_of_the_sdk(tmp_path: Path) -> None:
-    submission = make_plan(read_job(tmp_path, job_of({"roles": {"ps": {}}})), TARGET, RUN)
-    with pytest.raises(RsctlError, match="programs of roles"):
-        code(submission)
 
 
 PACKAGE = {"package": "s3://bucket/sourcedir.tar.gz", "script": "train.py", "command": None}

@@ -6,15 +6,23 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rsctl.findings import RsctlError
+from rsctl.plan import make_plan
+from rsctl.targets.sagemaker.sdk import code
+from rsctl.targets.sagemaker.target import TARGET
+from tests.kit.rendering import RUN, read_job
+
 from .cases import CASES, Case
-from .rendering import render
+from .rendering import REGISTRY, job_of, render, sagemaker
 from .sdk import RECORD
 
 ALONE = [case for case in CASES if case.sdk is not None]
 SDK_PYTHON = os.environ.get("SDK_PYTHON", "")
+CHIEF = {"workers": {"count": 2}, "chief": {"args": ["--chief"]}}
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -36,3 +44,42 @@ def test_the_record_is_what_the_sdk_sends(tmp_path: Path) -> None:
         text=True,
     )
     assert done.stdout == RECORD.read_text(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments"),
+    [
+        (
+            CHIEF,
+            '{"chief": ["--launcher", "torchrun"',
+        ),
+        ({"roles": {"ps": {"args": ["--ps"]}}}, '{"ps": ["--launcher", "once"'),
+    ],
+)
+def test_as_code_for_the_sdk(changes: dict[str, Any], arguments: str, tmp_path: Path) -> None:
+    """An image of ours finds all arguments in the hyperparameters."""
+    (tmp_path / "src").mkdir()
+    image = {"uri": None, "base": "b:1", "source": "src", "repository": f"{REGISTRY}/job"}
+    job = job_of({"image": image, **changes, **sagemaker(staging="s3://bucket/staging")})
+    text = code(make_plan(read_job(tmp_path, job), TARGET, RUN))
+    compile(text, "code", "exec")
+    assert text.count("InstanceGroup(") == 2
+    assert f'"rsctl_arguments_0": \'{arguments}' in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            CHIEF,
+            "arguments or variables of only the chief",
+        ),
+        ({"roles": {"ps": {}}}, "programs of roles"),
+    ],
+)
+def test_what_is_no_command_of_the_sdk(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    submission = make_plan(read_job(tmp_path, job_of(changes)), TARGET, RUN)
+    with pytest.raises(RsctlError, match=message):
+        code(submission)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import exit_report, runtime_finding
+from rsctl.runs.exit_reports import exit_report, runtime_finding
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.metrics import MetricReader
 from rsctl.targets.managed.service import SERVICE

@@ -32,10 +32,11 @@ from rsctl.targets.managed.sdk_calls import (
     snake,
     snake_keys,
 )
+from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.long_arguments import NAME, as_hyperparameters, decode_arguments
 from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.sdk.estimator import estimator as estimator
-from rsctl.targets.sagemaker.sdk.source_code import is_package, source_code
+from rsctl.targets.sagemaker.sdk.source_code import source_code
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
@@ -181,7 +182,8 @@ def _arguments(
         if key in body:
             arguments[name] = SdkCall(key, snake_keys(body[key]))
     if "InputDataConfig" in body:
-        channels = [each for each in body["InputDataConfig"] if not is_package(each)]
+        # The SDK brings the source itself.
+        channels = [c for c in body["InputDataConfig"] if c.get("ChannelName") != PACKAGE]
         arguments["input_data_config"] = [_channel(each) for each in channels]
     arguments["tags"] = [SdkCall("Tag", snake_keys(tag)) for tag in body.get("Tags", [])]
     return arguments

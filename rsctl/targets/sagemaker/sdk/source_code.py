@@ -18,7 +18,7 @@ from rsctl.targets.base import Plan, Submission
 from rsctl.targets.chief import has_own_chief
 from rsctl.targets.launch_command import ranks_in, user_command
 from rsctl.targets.managed.sdk_calls import SdkCall, inexpressible
-from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE
+from rsctl.targets.sagemaker.channels import CHIEF
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.variables import comm_env
@@ -53,11 +53,6 @@ def source_code(submission: Submission, body: dict[str, Any]) -> SdkCall | None:
     if arguments:
         raise _unsupported("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")
     return None
-
-
-def is_package(channel: dict[str, Any]) -> bool:
-    """Whether a channel brings a package that rsctl made; the SDK brings the source itself."""
-    return channel.get("ChannelName") == PACKAGE
 
 
 def _of_source(plan: Plan, job: Job, arguments: list[str]) -> SdkCall:

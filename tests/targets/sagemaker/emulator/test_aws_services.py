@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,12 @@ import boto3
 import pytest
 import requests
 from botocore.config import Config
-from botocore.exceptions import ClientError, ParamValidationError
+from botocore.exceptions import ParamValidationError
 
 from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.kit.builders.commands import GrowingLog
+
+from .conftest import refused
 
 PROJECT = {
     "name": "p1",
@@ -33,13 +34,6 @@ PROJECT = {
 def client(service: str, **config: Any) -> Any:
     given = Config(retries={"total_max_attempts": 1}, **config)
     return boto3.Session(region_name="us-east-1").client(service, config=given)
-
-
-def refused(call: Callable[..., Any], **parameters: Any) -> tuple[str, str]:
-    with pytest.raises(ClientError) as caught:
-        call(**parameters)
-    error = caught.value.response["Error"]
-    return error["Code"], error["Message"]
 
 
 def test_only_its_own_key_opens_it(aws: CodeBuildEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
