@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import requests
 
 _METADATA_SERVERS = ("metadata.google.internal", "fd00:ec2::254")
-_HOST = re.compile(r"^\w+\(host=[^)]*\): ")  # urllib3's, of a host that the message names already
+_HOST = re.compile(r"^(?:\w+\(host=[^)]*\)|<[\w. ]+>): ")
+"""How a version of urllib3 names its connection; the message names the host already."""
+
 _LONGEST_REASON = 500
 
 

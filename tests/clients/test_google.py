@@ -143,6 +143,7 @@ def raised(problem: Exception, answer: Answer | None = None) -> tuple[RsctlError
         (requests.ConnectionError("no route"), "no route"),
         (requests.ConnectionError(), "ConnectionError"),
         (requests.ConnectionError("HTTPSConnection(host='x', port=443): no route"), "no route"),
+        (requests.ConnectionError("<urllib3.connection.HTTPSConnection object at 0x7f>: no"), "no"),
         (
             requests.ConnectionError(
                 MaxRetryError(None, "/", NewConnectionError(None, "no route"))  # type: ignore[arg-type]

@@ -246,7 +246,7 @@ EXCEPTION_KINDS = (
     *RAISER_KINDS,
     cause(
         "name-undefined",
-        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'"
+        r"^(?:UnboundLocal|Name)Error: (?:cannot access )?(?:free|local) variable '([^'\n]{1,80})'"
         r"|local variable '[^'\n]{1,80}' (?:referenced before assignment|where it is not)",
         "the code uses a variable that it has not set, as the branch or loop that sets it did not "
         "run",
@@ -255,7 +255,7 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "name-undefined",
-        r"^NameError: (?:free variable |global )?(?:name )?'([^'\n]{1,80})'",
+        r"^NameError: (?:global )?name '([^'\n]{1,80})'",
         "the code uses a name that is not defined",
         "import or define it; an import inside try or if may have failed: install that package in "
         "image.python, or a version that fits the script",

@@ -23,7 +23,14 @@ _UP_TO_QUOTE = {quote: re.compile(rf"(?:[^\\{quote}]|\\.)*") for quote in "\"'"}
 _ESCAPED = re.compile(r"\\([\\'\"/nt])")  # others stay: \u001b would be a control character
 _BLANKS = {"n": "\n", "t": "\t"}
 _INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
-_FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
+_NOISE = re.compile(
+    r"^[DIWE]\d{4} [\d:.]+ .*torch/distributed/"
+    r"|Current thread's C stack trace|  Binary file \""  # of a crash, since Python 3.14
+)
+_CRASH = "Fatal Python error: "
+_OF_CRASH = re.compile(
+    rf"{_CRASH}|(?:T|Current t)hread 0x|  File \"|  <[\w ]+>$|Extension modules: "
+)
 _STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
 _REFERS = re.compile(REFERS)
 _MAX_LINES = 30
@@ -82,7 +89,7 @@ def _last_failure(kept: list[str]) -> list[str]:
         starts.pop()
     while starts and _is_of_starter(kept[starts[-1] :]):
         before = kept[: starts[-1]]
-        if len(starts) == 1 and not known_causes(before[-_PLAIN_LINES:], 1, None):
+        if len(starts) == 1 and not known_causes(_plain_end(before), 1, None):
             break
         kept = before
         starts.pop()
@@ -97,8 +104,19 @@ def _last_failure(kept: list[str]) -> list[str]:
 
 
 def _plain_end(kept: list[str]) -> list[str]:
-    """The last lines; if they begin inside a message that MPI puts between two rules, all of it."""
+    """The last lines; if they begin inside a message that MPI puts between two rules, all of it.
+
+    If they begin inside a report of `faulthandler`, its thread that crashed.
+    """
     start = max(0, len(kept) - _PLAIN_LINES)
+    crashes = [i for i, line in enumerate(kept[:start]) if _CRASH in line]
+    frames = [i for i, line in enumerate(kept) if _OF_CRASH.search(line)]
+    if crashes and frames[-1] >= start:
+        crash, last = crashes[-1], frames[-1]
+        frames = frames[frames.index(crash) + 1 :]
+        first = next((i for i in frames if "Current thread" in kept[i]), frames[0])
+        before = kept[max(0, crash - _PLAIN_LINES) : crash + 1]
+        return [*before, *kept[first : last + 1][:_MAX_LINES], *kept[last + 1 :]]
     rules = [i for i in range(max(0, len(kept) - _MAX_LINES), len(kept)) if _RULE.search(kept[i])]
     inside = sum(i >= start for i in rules) % 2 == 1
     return kept[max([i for i in rules if i < start], default=start) if inside else start :]
@@ -171,7 +189,7 @@ def has_traceback(lines: Iterable[str]) -> bool:
 
 
 def _is_noise(line: str) -> bool:
-    return is_structured(line) or _FROM_TORCHRUN.match(line) is not None
+    return is_structured(line) or _NOISE.search(line) is not None
 
 
 def _begins_traceback(line: str) -> bool:

@@ -476,7 +476,8 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "package-versions",
-        r"cannot import name ('\w{1,80}' from '[\w.]{1,120}') \(unknown location\)"
+        r"(?:module|cannot import name) '[^(\n]{1,160} \(consider renaming ('[^'\n]{1,200}')"
+        r"|cannot import name ('\w{1,80}' from '[\w.]{1,120}') \(unknown location\)"
         r"|(module '[\w.]{1,60}' has no attribute '(?:__(?:version|file|path)__|ndarray|array"
         r"|[Tt]ensor)')"
         r"|(partially initialized module '[\w.]{1,60}' has no attribute '\w{1,60}')"

@@ -55,9 +55,11 @@ MISTAKE_KINDS = (
         r"^TypeError: (?:unsupported operand type|can only concatenate|can't multiply sequence"
         r"|must be (?:real number|str), not|(?:list|tuple|string|byte) indices must be"
         r"|string indices must be|cannot unpack non-iterable|unhashable type"
+        r"|cannot use '[\w.]{1,60}' as a (?:dict key|set element) \(|type '\w{1,60}' is not subscr"
         r"|'[\w.]{1,60}' object (?:is not (?:subscriptable|callable|iterable|a mapping|reversible"
         r"|an iterator)|does not support item|cannot be interpreted as an integer)"
-        r"|object of type '[\w.]{1,60}' has no len|argument of type '[\w.]{1,60}' is not iterable"
+        r"|object of type '[\w.]{1,60}' has no len|argument of type '[\w.]{1,60}' is not "
+        r"(?:iterable|a container)"
         r"|(?:expected|descriptor|(?:float|int)\(\) argument)[^\n]{0,120}(?:got|not) '?\w)",
         "a value has another type than the operation takes",
         "print its type there: a number that is a text (1e-5 in YAML, an argument without type=, "

@@ -56,6 +56,21 @@ GROUP = """\
     +------------------------------------""".splitlines()
 
 
+CRASH = """
+import faulthandler, threading
+
+def wait(depth):
+    wait(depth - 1) if depth else threading.Event().wait()
+
+def step(depth):
+    step(depth - 1) if depth else faulthandler._sigsegv()
+
+for _ in range(2):
+    threading.Thread(target=wait, args=(30,), daemon=True).start()
+step(20)
+"""
+
+
 def test_without_a_traceback_the_last_lines_are_shown() -> None:
     assert failure_lines(f"line {n}" for n in range(50)) == [f"line {n}" for n in range(40, 50)]
     assert failure_lines([]) == []
@@ -108,6 +123,19 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
     shown = failure_lines(long)
     assert shown[:2] == [long[0], "..."]
     assert shown[2:] == long[-30:]
+
+
+@pytest.mark.parametrize("after", [[], ["train.sh: line 3:     7 Segmentation fault"], TORCHRUN])
+def test_of_a_crash_the_frames_of_the_thread_that_crashed_are_shown(after: list[str]) -> None:
+    argv = [sys.executable, "-X", "faulthandler", "-c", CRASH]
+    stderr = subprocess.run(argv, capture_output=True, text=True).stderr
+    lines = ["step 1", *stderr.splitlines(), *after]
+    shown = failure_lines(lines)
+    assert '  File "<string>", line 8 in step' in shown
+    assert len(shown) < 50
+    assert not any(line.endswith("in wait") for line in shown)
+    (cause,) = known_causes(shown, 139, "SIGSEGV", earlier=lines)
+    assert cause.message == 'native code crashed, called from: "<string>", line 8 in step'
 
 
 def test_a_traceback_that_was_cut_off_gives_way_to_the_one_before() -> None:
