@@ -45,7 +45,8 @@ OnProgress = Callable[[BuildEvent], None]
 _NO_MATRIX = error(
     "matrix",
     "submit runs one job, and this file has a matrix of cells",
-    "to run all cells: rsctl bench run JOB; to show them: rsctl plan JOB",
+    "to run all cells: rsctl bench run JOB; to run one: --set matrix=null and --set for each of "
+    "its keys; to show them: rsctl plan JOB",
     "matrix",
 )
 

@@ -288,7 +288,7 @@ def _add_cell(
     results.fingerprint.cells.append(CellPrint(cell, fixed, machines))
 
     succeeded = [t.run for t in begun if t.state is JobState.SUCCEEDED and t.run in runs]
-    lost = [_why(trial) for trial in begun if trial.run not in succeeded]
+    lost = [_why(trial, runs.get(trial.run)) for trial in begun if trial.run not in succeeded]
     if missing := len(trials) - len(begun):
         lost.append(f"{missing} of {len(trials)} repetitions have not run")
     results.cells.append(
@@ -367,16 +367,22 @@ def _series(
     )
 
 
-def _why(trial: Trial) -> str:
+def _why(trial: Trial, run: RunRecord | None) -> str:
     if not trial.state.is_final:
         return f"{trial.run} is {trial.state.value}"
     why = f": {trial.reason}" if trial.reason else ""
-    return f"{trial.run} {trial.state.value}{why}"
+    return f"{trial.run} {trial.state.value}{why}{_cause(run)}"
 
 
 def _how(run: RunRecord) -> str:
     how = "is still " if not run.state.is_final else ""
-    return f"{how}{run.state.value}" + (f": {run.reason}" if run.reason else "")
+    return f"{how}{run.state.value}" + (f": {run.reason}" if run.reason else "") + _cause(run)
+
+
+def _cause(run: RunRecord | None) -> str:
+    """The first known cause of a failure, which a CI system shows without the run's log."""
+    causes = run.first_failure.causes if run and run.first_failure else []
+    return f" ({causes[0].message})" if causes else ""
 
 
 def _attempt(find: Callable[[], Found]) -> tuple[Found | None, RsctlError | None]:

@@ -13,6 +13,7 @@ from rsctl.bench.summary import counts, done, format_cell, summarize
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.job.document import read
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import Failure
 from rsctl.runs.stream.metrics import MetricSpec
 
 from .conftest import MakeRun, at, values
@@ -120,6 +121,20 @@ def test_the_results_of_a_bench(store: Store, make_run: MakeRun) -> None:
     assert part.label == "fresh"
     assert next(series.values for series in part.series if series.cell == ONE) == [4.0]
     assert part.cells[0].lost == []
+
+
+def test_a_failed_run_is_lost_with_its_known_cause(store: Store, make_run: MakeRun) -> None:
+    """A CI system shows the reason, and not the log of the run."""
+    make_run(values("loss", [3.0]), SPECS)
+    cause = error("gpu", "a GPU failed, not the script")
+    store.record_failure(
+        "job-a", Failure(replica="worker-0", time=at(1), exit_code=1, causes=[cause])
+    )
+    end(store, "job-a", "failed", "it crashed")
+    known = bench(store, trial("job-a", 0, 0, "failed", exit_code=1, reason="it crashed"), repeat=1)
+    lost = ["job-a failed: it crashed (a GPU failed, not the script)"]
+    assert bench_results(store, known).cells[0].lost == lost
+    assert run_results(store, store.find("job-a")).cells[0].lost == lost
 
 
 def test_the_image_of_a_bench_is_shown_by_digest(store: Store, make_run: MakeRun) -> None:

@@ -209,7 +209,7 @@ def test_the_cost_of_a_run(rsctl: Cli, make_run: Make) -> None:
     made = make_run("job-aaaaaa", target="vertex", cost=cost)
     made.succeed(11)
     assert (
-        "  cost        10.00 USD of 40.00 USD: 0:10 at 3600.00 USD per hour on demand"
+        "  cost        10.00 USD of 40.00 USD: 0:10 at 3,600.00 USD per hour on demand"
         in rsctl("status", "job-aaaaaa").out.splitlines()
     )
 

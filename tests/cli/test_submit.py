@@ -165,7 +165,10 @@ def test_a_matrix_is_refused(rsctl: Cli) -> None:
     assert (done.code, done.out) == (2, "")
     assert "error: matrix: submit runs one job, and this file has a matrix of cells\n" in done.err
     assert done.err.startswith("job.yaml:")
+    assert "to run one: --set matrix=null and --set for each of its keys" in done.err
     assert Store().runs() == []
+    one = rsctl("submit", name, "--set", "workers.count=1", "--set", "matrix=null")
+    assert one.code == 0
 
 
 def test_a_job_with_mistakes_is_refused_in_events_too(rsctl: Cli) -> None:

@@ -94,4 +94,4 @@ def _remedy(cost: PlanCost, limit: float) -> str:
 
 def dollars(amount: float) -> str:
     """An amount for people: `12.30 USD`, and `0.0041 USD` where cents are too coarse."""
-    return f"{amount:.2f} USD" if amount >= 0.1 or not amount else f"{amount:.2g} USD"
+    return f"{amount:,.2f} USD" if amount >= 0.1 or not amount else f"{amount:.2g} USD"

@@ -15,6 +15,7 @@ from rsctl.bench.summary import (
     format_trial,
     state_text,
 )
+from rsctl.estimate.costs.limit import dollars
 from rsctl.findings import JobState, counted
 from rsctl.results.report.bench_charts import (
     BenchData,
@@ -107,7 +108,7 @@ def _cost(data: BenchData) -> tuple[str, str]:
         return "unknown", why
     left = len(costs) - len(known)
     lacking = f"; the cost of {counted(left, 'run')} is unknown" if left else ""
-    return f"{sum(known):,.2f} USD", f"from the catalogue's prices{lacking}"
+    return dollars(sum(known)), f"from the catalogue's prices{lacking}"
 
 
 def _cells(data: BenchData, names: Sequence[str]) -> Child:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from rsctl.bench.samples import Sample
+from rsctl.estimate.costs.limit import dollars
 from rsctl.findings import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Child, Markup, details, element, join, paragraph, table
@@ -33,7 +34,7 @@ def cost_text(cost: tuple[float | None, str | None]) -> str:
     """`12.30 USD, by the catalogue's prices`, or why it is unknown."""
     if cost[0] is None:
         return f"unknown: {cost[1]}"
-    return f"{cost[0]:,.2f} USD, from the catalogue's prices"
+    return f"{dollars(cost[0])}, from the catalogue's prices"
 
 
 def result_cards(data: RunData) -> Markup:
@@ -46,7 +47,7 @@ def result_cards(data: RunData) -> Markup:
     why = run.reason or (f"exit code {run.exit_code}" if run.exit_code is not None else None)
     cards = [card("state", state_mark(run.state.value), why), card("time", took, of)]
     if is_billed(run):
-        cost = f"{data.cost[0]:,.2f} USD" if data.cost[0] is not None else "unknown"
+        cost = dollars(data.cost[0]) if data.cost[0] is not None else "unknown"
         cards.append(card("cost", cost, data.cost[1] or "from the catalogue's prices"))
     for name in data.logged()[:CARDS]:
         headline = data.headlines.get(name, ())

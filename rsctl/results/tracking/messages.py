@@ -16,6 +16,7 @@ from rsctl.bench.decision import Decision
 from rsctl.bench.formats.text import format_effect
 from rsctl.bench.records import BenchRecord
 from rsctl.bench.verdict import Verdict
+from rsctl.estimate.costs.limit import dollars
 from rsctl.findings import Finding, JobState
 from rsctl.job.notify import NotifyEvent
 from rsctl.job.secret_names import HIDDEN, is_secret_name, public_text
@@ -55,8 +56,8 @@ def run_message(run: RunRecord, state: str, why: Finding | None = None) -> Messa
     cause, remedy = (why.message, why.remedy) if why is not None else _cause(run)
     place = f"{run.run} on {run.target}" + (", a rehearsal" if is_rehearsed(run.run) else "")
     took = f"after {format_duration(seconds_between(run.created, run.ended or now()))}"
-    dollars, _ = cost_of(run)
-    cost = f", {dollars:.2f} USD" if dollars is not None else ""
+    spent, _ = cost_of(run)
+    cost = f", {dollars(spent)}" if spent is not None else ""
     lines = [f"{place} {state} {took}{cost}"]
     if cause:
         names = [name for name, value in (run.plan.get("env") or {}).items() if value is None]

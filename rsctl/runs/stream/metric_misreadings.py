@@ -65,6 +65,11 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         why = f": its regex reads the values of {one} and of {other}"
         remedy = r"to read one of them, write (?<![\w./-]) before its name, or the whole name"
         yield _value(pattern, why, remedy)
+    if pattern.bars is not None:
+        one, other = pattern.bars
+        why = f": its regex reads the values of progress bars of {one} and of {other} steps"
+        remedy = f"to read one of them, write its name and .*?, or /{one} .*?, before the number"
+        yield _value(pattern, why, remedy)
 
 
 def _place(pattern: Pattern, text: str) -> str:

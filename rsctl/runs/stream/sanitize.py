@@ -15,6 +15,7 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and other strings: titles, links, clipboard
     r"|\x1b[ -/]*[0-~]"
 )
+_BACK = re.compile("\x08{2,}")
 INVISIBLE = (
     "\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
@@ -59,9 +60,9 @@ def sanitize(text: str) -> str:
 def sanitize_line(text: str) -> str:
     """A line of a log, or another text of one line, as a terminal may show it.
 
-    Escape sequences are removed. Of a progress bar's states only the last one that is not blank is
-    kept. Other control characters, such as those that change the direction of writing, are shown
-    escaped.
+    Escape sequences are removed, and runs of backspaces, by which a bar writes over itself. Of a
+    progress bar's states only the last one that is not blank is kept. Other control characters,
+    such as those that change the direction of writing, are shown escaped.
     """
     if text.isprintable():
         return text
@@ -71,7 +72,7 @@ def sanitize_line(text: str) -> str:
     text = without_escapes(text)
     if "\r" in text:
         text = next((part for part in reversed(text.split("\r")) if part.strip()), "")
-    return _CONTROL.sub(_escaped, text)
+    return _CONTROL.sub(_escaped, _BACK.sub("", text))
 
 
 def without_escapes(text: str) -> str:

@@ -422,6 +422,13 @@ SCRIPT_CAUSES = (
         "(image.apt)",
     ),
     cause(
+        "terminal-size",
+        r"(?:stty size|get_terminal_size\()[^\n]{0,80}\n(?:[ ~^]{1,80}\n)?(?:ValueError: not enough"
+        r"|OSError: \[Errno 25\])",
+        "the script asks for the size of a terminal, and a job has none",
+        "use shutil.get_terminal_size(), which has a default, or a fixed width",
+    ),
+    cause(
         "rank-number",
         r"Invalid rank (\d{1,9}), rank should be in the interval|[Rr]ank (\d{1,9}) (?:is )?out of "
         r"range|world_size \(?\d{1,9}\)? is less than|already (?:a )?rank (\d{1,9}) (?:is )?joined"

@@ -153,5 +153,7 @@ class LogCollector:
         """A message of the service about the job is shown beside the state that the job is in."""
         state = self._progress.state
         is_news = state is not None and line.text != f"Job is {state.value}."
+        if state is JobState.RUNNING and line.time < (self._progress.running_since or ""):
+            return  # it is about the wait for machines, which is over
         if state is not None and not state.is_final and is_news:
             self._recorder.state(state, reason=line.text, time=line.time)

@@ -105,6 +105,7 @@ def test_a_sample_as_text(sample: Sample | None, text: str) -> None:
 
 def test_a_cost_is_known_or_why_not() -> None:
     assert cost_text((1234.5, None)) == "1,234.50 USD, from the catalogue's prices"
+    assert cost_text((0.00022, None)) == "0.00022 USD, from the catalogue's prices"
     assert cost_text((0.0, None)) == "0.00 USD, from the catalogue's prices"
     assert cost_text((None, "no price")) == "unknown: no price"
 

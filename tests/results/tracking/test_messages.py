@@ -88,7 +88,7 @@ def test_a_message_has_the_cost_and_says_that_it_is_a_rehearsal(
     folder.mkdir(parents=True)
     (folder / "rehearsal.json").write_text("{}")
     first = run_message(ended(), "failed").body.splitlines()[0]
-    assert first == "job-a on process, a rehearsal failed after 0:50, 1012.50 USD"
+    assert first == "job-a on process, a rehearsal failed after 0:50, 1,012.50 USD"
 
 
 SECRETS = {"KEY": None, "OPEN": "open value", "SHORT": None, "UNSET": None}

@@ -43,6 +43,7 @@ from rsctl.runs.stream.sanitize import (
         ("\x1b\x1b[31m[32mtwice", "\\x1b[32mtwice"),
         ("\x9b31m eight bits \x9d0;t\x07", "\\x9b31m eight bits \\x9d0;t\\x07"),
         ("bell\x07 back\x08 nul\x00 del\x7f", "bell\\x07 back\\x08 nul\\x00 del\\x7f"),
+        ("[>...] 1s" + "\x08" * 50 + " 1/4", "[>...] 1s 1/4"),
         ("safe\u202etxt.exe\u2066", "safe\\u202etxt.exe\\u2066"),
         ("lone \ud800 surrogate", "lone \\ud800 surrogate"),
         ("10%\r50%\r100%", "100%"),

@@ -695,6 +695,26 @@ def test_a_regex_that_reads_values_of_two_names_is_a_finding(
 
 
 @pytest.mark.parametrize(
+    ("regex", "lengths", "bars"),
+    [
+        (r"([0-9.]+)it/s", (16, 8, 16), ("16", "8")),
+        (r"loss=([0-9.]+)", (3, 13, 13, 3), ("3", "13")),
+        (r"/16 .*?([0-9.]+)it/s", (16, 8, 16), None),
+        (r"([0-9.]+)it/s", (16, 17, 18), None),
+        (r"([0-9.]+)it/s", (16, 16, 16), None),
+    ],
+)
+def test_a_regex_that_reads_the_values_of_two_bars_is_a_finding(
+    regex: str, lengths: Sequence[int], bars: tuple[str, str] | None
+) -> None:
+    """Such as the bars of training and of validation, which take turns without a name."""
+    texts = [f"100%|██| {n}/{n} [00:05<00:00,  2.78it/s, lr=1, loss=0.5]" for n in lengths]
+    why = "metric rate: its regex reads the values of progress bars of {} and of {} steps"
+    expected = [why.format(*bars)] if bars else []
+    assert [finding.message for finding in findings_of(*texts, rate=regex)] == expected
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("tps: 12,346  mfu", 12346.0),

@@ -62,6 +62,24 @@ def test_what_the_service_says_stands_beside_the_state(
     assert reported(seen) == ["job queued", "job queued (Resources are insufficient in region: r.)"]
 
 
+def test_what_the_service_said_before_the_start_does_not_stand_beside_a_running_job(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """A detached run is first seen while it runs, and its log begins with the wait."""
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(5))
+    cloud.lines = [
+        line(3, None, "Waiting for job to be provisioned."),
+        line(5, None, "Job is running."),
+        line(7, None, "Replicas low on memory: workerpool0"),
+    ]
+    events = target.events(run, {}, follow=True)
+    seen = [event for _ in range(5) for event in next(events)]
+    assert reported(seen) == [
+        "job running",
+        "job running (Replicas low on memory: workerpool0)",
+    ]
+
+
 def test_a_line_that_comes_late_keeps_its_place(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
