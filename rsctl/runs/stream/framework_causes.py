@@ -218,7 +218,7 @@ FRAMEWORK_CAUSES = (
         r"|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered"
         r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
-        r"|current model is torch\.Size\(\[0\]\)"
+        r"|(?:current model is|which has shape) torch\.Size\(\[0\]\)"
         r"|current state is TrainingState\.|`_is_root` should not have been set",
         "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "
         "or in another order than before",

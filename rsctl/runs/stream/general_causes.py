@@ -169,6 +169,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "on a local disk (below /tmp), or let one rank of a node fill it before the others",
     ),
     cause(
+        "file-missing",
+        r"FileNotFoundError: [^\n]{0,60}No such file or directory: "
+        r"('[^'\n]{1,200}' -> '[^'\n]{1,200}')",
+        "a file could not be renamed, moved or linked, as a path does not exist: {names}",
+        "create the folder of the second path before; where ranks or runs share the folder, let "
+        "one rank write, rename and delete there, as another one may have done it first",
+    ),
+    cause(
         "input-missing",
         r"KeyError: 'SM_CHANNEL_(\w{1,80})'"
         r"|No such file or directory: '/opt/ml/input/data/([\w.-]{1,80})/?'",
@@ -303,7 +311,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "xla",
-        r"(?:Xla|Jax)RuntimeError: ((?:FAILED_PRECONDITION|ALREADY_EXISTS): [^\n]{0,200})",
+        r"(?:Xla|Jax)RuntimeError: ((?:FAILED_PRECONDITION|ALREADY_EXISTS|UNKNOWN): [^\n]{0,200})",
         "the accelerator, or XLA's runtime, is not in the state that a call needs: {names}",
         "use the accelerator in one process only; call jax.distributed.initialize() and "
         "jax.devices() before other libraries such as TensorFlow load; install versions of jax, "

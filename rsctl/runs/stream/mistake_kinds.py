@@ -58,7 +58,8 @@ MISTAKE_KINDS = (
         r"|'[\w.]{1,60}' object (?:is not (?:subscriptable|callable|iterable|a mapping|reversible"
         r"|an iterator)|does not support item|cannot be interpreted as an integer)"
         r"|object of type '[\w.]{1,60}' has no len|argument of type '[\w.]{1,60}' is not iterable"
-        r"|(?:expected|descriptor|(?:float|int)\(\) argument)[^\n]{0,120}(?:got|not) '?\w)",
+        r"|(?:expected(?! (?:at (?:least|most) )?\d)|descriptor|(?:float|int)\(\) argument)"
+        r"[^\n]{0,120}(?:got|not) '?\w)",
         "a value has another type than the operation takes",
         "print its type there: a number that is a text (1e-5 in YAML, an argument without type=, "
         "a column of CSV), a list in place of a dict or the reverse (JSON of another layout), a "
