@@ -113,15 +113,15 @@ EXCEPTION_KINDS = (
         "unpack",
         r"^ValueError: (?:too many|not enough) values to unpack",
         "the code unpacks a value that has another number of parts than it expects",
-        "print its length or shape: a batch without its first dimension, or with one too many; a "
-        "line of data with another number of columns; or a function whose package has another "
-        "version",
+        "print its length or shape in {call}: a batch without its first dimension, or with one too "
+        "many; a line of data with another number of columns; or a function whose package has "
+        "another version",
     ),
     cause(
         "none-value",
         r"^(?:Type|Attribute)Error: [^\n]{0,120}\bNoneType\b",
         "a value is None where the code needs an object",
-        "find what should have set it: an option that is missing, a file or batch without "
+        "see which value of {call} is None: an option that is missing, a file or batch without "
         "content, a function that returned nothing, or something that only rank 0 makes",
     ),
     cause(

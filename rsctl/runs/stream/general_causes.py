@@ -142,7 +142,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "killed",
-        r"exitcode: -9\b|<Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
+        r"exitcode: -9\b|<Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b"
+        r"|signal 9 \(SIGKILL\)",
         "a rank was killed by SIGKILL, most often because the node's memory was exhausted",
         "compare the node's memory in `rsctl metrics`; use a smaller batch or fewer data loader "
         "workers, and load the model on one rank of a node at a time, or raise the memory limit",

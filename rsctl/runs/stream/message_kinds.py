@@ -89,8 +89,17 @@ MESSAGE_KINDS = (
         "list (its spelling, the version that has it), and correct it in {where}",
     ),
     _kind(
+        "timeout",
+        r"\btimed[ -]?out\b|\btime-?out (?:after|of|expired|while|waiting)|deadline exceeded"
+        r"|took too long",
+        "a process waited in vain for another process, a server or a file",
+        "look at what {call} waits for: whether it runs, can be reached, or is slow; raise the "
+        "limit of the time only if it is slow",
+    ),
+    _kind(
         "setting",
         r"(?:must|should|needs? to|has to|have to|please) (?:also )?(?:be )?(?:set\b|specif|provide"
+        r"|contain\b|include\b"
         r"|pass\b|passed|given?\b|define)|(?:is|are) required\b|(?:is|are|was|been) (?:missing|not "
         r"(?:set|specified|provided|given|configured|defined))"
         r"|\brequires? (?:an?|the|you|at least) "
@@ -100,9 +109,11 @@ MESSAGE_KINDS = (
     ),
     _kind(
         "setting",
-        r"exceed|\btoo (?:long|large|big|small|short|many|few)\b|\b(?:greater|less|larger|smaller|"
-        r"more|fewer|higher|lower) than\b|\bat (?:least|most)\b(?! one)|out of (?:range|bounds)"
-        r"|\bdivisible\b|\bmultiple of\b|(?:must|should) be (?:positive|non-?negative|even)\b",
+        r"(?<!deadline )exceed|\btoo (?:long|large|big|small|short|many|few)\b"
+        r"|\b(?:greater|less|larger|smaller|more|fewer|higher|lower) than\b"
+        r"|\bat (?:least|most)\b(?! one)|out of (?:range|bounds)"
+        r"|\bdivisible\b|\bmultiple of\b|(?:must|should) be "
+        r"(?:positive|non-?negative|even\b|[^\n]{0,40}[<>]=? ?-?\d)",
         "a number is outside the limits that the code accepts",
         "compare the numbers that the message names: change the size of the batch, the model, the "
         "data or the number of ranks that gives them, in {where}",

@@ -984,6 +984,9 @@ def test_a_message_of_another_meaning_keeps_its_kind(raised: str, said: str) -> 
         ("odd/a.py", "RuntimeError: The hook is already set", "setting", "once, in `run"),
         ("odd/a.py", "ValueError: Unknown mode: wide", "setting", "documentation of odd"),
         ("odd/a.py", "ValueError: rate must be specified", "setting", "give what the message"),
+        ("odd/a.py", "ValueError: rope must contain keys {'a'}", "setting", "give what the"),
+        ("odd/a.py", "ValueError: count must be an integer > 0.", "setting", "compare the numbers"),
+        ("odd/a.py", "RuntimeError: the lock timed out", "timeout", "what `run(x)` at"),
         ("odd/a.py", "ValueError: size 9 exceeds the buffer", "setting", "compare the numbers"),
         ("odd/a.py", "ValueError: expected 3 bands but got 4", "setting", "print both, "),
         ("megatron/core/x.py", "ValueError: Unknown mode: wide", "megatron", "in run.args"),
@@ -1000,6 +1003,22 @@ def test_the_words_of_an_error_without_a_traceback_have_their_remedy() -> None:
     # https://github.com/facebookresearch/ParlAI/issues/3084
     [cause] = known_causes(["RUNTIME ERROR: SLURM does not appear to be installed."], 1, None)
     assert (cause.remedy or "").startswith("install it: ")
+    # https://github.com/PaddlePaddle/Paddle/issues/10876
+    [cause] = known_causes(["E0523 18:38:30.05 4 grpc.cc:2] grpc error:Deadline Exceeded"], 1, None)
+    assert (cause.remedy or "").startswith("look at what the script")
+
+
+def test_a_worker_that_was_killed_is_no_wrong_argument() -> None:
+    # https://conda.store/conda-store/references/faq
+    raised = "billiard.exceptions.WorkerLostError: Worker exited: signal 9 (SIGKILL) Job: 348."
+    assert _below("billiard/pool.py", "run()", raised).code == "killed"
+
+
+def test_a_value_that_is_none_is_told_with_the_call() -> None:
+    # https://github.com/huggingface/peft/issues/356
+    raised = "TypeError: 'NoneType' object does not support item assignment"
+    remedy = _below("datasets/iterable_dataset.py", "data.cast_column(x)", raised).remedy or ""
+    assert remedy.startswith("see which value of `data.cast_column(x)` at /app/train.py:8")
 
 
 def test_an_object_of_another_class_is_named_with_the_code_that_uses_it() -> None:
