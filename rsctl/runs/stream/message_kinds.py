@@ -30,7 +30,7 @@ CLEAR_KINDS = (
         r"requires? [^\n]{0,40}(?:[<>=]=|\b\d[\d.]{0,8} or (?:newer|later|higher|above))"
         r"|version (?:mismatch|conflict)|\b(?:newer|older|different|incompatible|unsupported) "
         r"version|versions? [^\n]{0,80}(?:not (?:supported|compatible)|incompatible|mismatch)"
-        r"|bytecode version|unexpected (?:keyword )?arguments?\b"
+        r"|bytecode version|binary incompatib|unexpected (?:keyword )?arguments?\b"
         r"|expected (?:at (?:least|most) )?\d (?:positional )?arguments?\b",
         "packages, or a package and the code that calls it, are of versions that do not belong "
         "together",
@@ -72,15 +72,16 @@ MESSAGE_KINDS = (
     _kind(
         "setting",
         r"\balready (?:exists?|been|in use|registered|initiali[sz]ed|started|defined|set)\b"
-        r"|\b(?:more than once|twice|duplicate)\b",
+        r"|\b(?:more than once|twice)\b",
         "something exists already, or was called a second time",
         "make or call it once, in {where}: remove what an earlier start left, and let one rank do "
         "what must happen once",
     ),
     _kind(
         "setting",
-        r"(?:not|isn't|no) (?:a |an |one of |among )?(?:in (?=[\[({])|recogni[sz]ed|known|valid\b)"
-        r"|\b(?:unknown|unrecogni[sz]ed|invalid)\b"
+        r"(?:not|isn't) (?:a |an |one of |among )?(?:in (?=[\[({])|recogni[sz]ed|known|valid\b)"
+        r"|\b(?:unknown(?! ?:| error| exception)|unrecogni[sz]ed"
+        r"|invalid(?! (?:shape|size|argument|usage|memory|dimension|index|state)))\b"
         r"|(?:should|must) be (?:one of|either|in (?=[\[({]))"
         r"|\bchoose (?:from|one)\b|\bnot found\b|(?:could|can)(?: ?not|n't) (?:be found|find)\b"
         r"|\bnot available\b",
