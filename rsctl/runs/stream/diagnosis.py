@@ -56,6 +56,8 @@ _SHORT_LINE = 200
 _SHORT_START = 60
 _LONGEST_CALL = 80
 _SCRIPT_LINE = "the script's line in the traceback"  # of the remedies
+_SCRIPT = "the script"
+_SETTINGS = f"{_SCRIPT}, its configuration or run.args"
 _END_OF_PACKAGE = re.compile(r"[/.]|-\d")  # apex-0.1-py3.8.egg/apex
 _EARLIER = "an earlier error of its log may be the reason: "
 _LONGEST_ERROR = 1024
@@ -415,8 +417,7 @@ def _unknown(
 
 def _error(text: str) -> Finding:
     kind = find_known_error(MESSAGE_KINDS, text)
-    script = "the script, its configuration or run.args"
-    told = kind.fill(call=script, where=script, package="the program") if kind else None
+    told = kind and kind.fill(call=_SCRIPT, where=_SETTINGS, package="the program")
     remedy = told.remedy if told and told.remedy else "correct what it names"
     return note(
         "error",
@@ -472,13 +473,15 @@ def _kind_of(raised: Raised) -> KnownError:
     call = f"`{call}`" if 0 < len(call) <= _LONGEST_CALL else "the line"
     call = f"{call} at {place}"
     if not is_own(raised.position):
-        call = f"the call of {package}" if package else "the script"
+        call = f"the call of {package}" if package else _SCRIPT
     where = f"{call}, or the settings and data behind it"
+    if call == _SCRIPT:
+        where = _SETTINGS
     if settings:
         where = f"{call}, or {settings.remedy}"
     elif is_check:
         where = f"the option, file or value that the condition before {place} tests"
-    user = package if raised.inside else "the script"
+    user = package if raised.inside else _SCRIPT
     values = {"call": call, "place": place, "where": where, "user": user}
     kind = kind.fill(raised.text, package=package or "the package", **values)
     if settings and kind.code == "setting":

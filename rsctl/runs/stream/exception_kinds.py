@@ -37,7 +37,7 @@ PACKAGE_REFUSED = cause(
     "setting",
     "",
     "{package} refuses a call, a setting or its input",
-    "compare {where} with what the message says; where it worked before, install the version of "
+    "compare what the message says with {where}; where it worked before, install the version of "
     "{package} that the script was written for, in image.python",
 )
 PACKAGE_FAILED = cause(
@@ -331,13 +331,6 @@ EXCEPTION_KINDS = (
         "print the shapes before the script's line in the traceback, and compare them with the "
         "configuration and with what the function takes: a batch dimension too many or missing, "
         "channels, one series or several",
-    ),
-    cause(
-        "setting",
-        r"^ValueError: '?([^'\n]{1,60})'? is not a valid (\w{1,60})",
-        "an option has a value that the installed version of a package does not know",
-        "use one of the values that its documentation lists for this version; those of accelerate "
-        "also come from its configuration file (`accelerate config`) and ACCELERATE_ variables",
     ),
     *MESSAGE_KINDS,
     REFUSED,

@@ -149,13 +149,6 @@ GENERAL_FRAMEWORK_CAUSES = (
         "workers, and load the model on one rank of a node at a time, or raise the memory limit",
     ),
     cause(
-        "group-twice",
-        r"initialize the default process group twice"
-        r"|parallel group is already initialized",
-        "the script, or a framework in it, sets up the process group a second time",
-        "call init_process_group only where torch.distributed.is_initialized() is false",
-    ),
-    cause(
         "distributed-call",
         r"RuntimeError: open\((/[^\n)]{1,200})\): (?:Permission denied|No such file)",
         "the file by which the ranks find each other (init_method) cannot be opened: {names}",

@@ -122,7 +122,8 @@ MESSAGE_KINDS = (
     _kind(
         "setting",
         r"\bexpect(?:s|ed)? [^\n]{1,160}\b(?:got|but|received|found|given)\b|does(?: not|n't) match"
-        r"|\bmismatch|\bnot (?:equal|match|the same|identical)\b|\binconsistent\b|[^=!<>][=!]=[^=]",
+        r"|\bmust (?:be )?(?:equal|match|the same)\b|\bmismatch"
+        r"|\bnot (?:equal|match|the same|identical)\b|\binconsistent\b|[^=!<>][=!]=[^=]",
         "two values that must agree differ",
         "print both, and correct the one that is wrong (an option, the data, the checkpoint, the "
         "model, the number of ranks), in {where}",

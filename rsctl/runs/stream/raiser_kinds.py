@@ -202,55 +202,60 @@ RAISER_KINDS = (
 """The first whose path fits is shown; all come after the kinds of mistakes of Python itself."""
 
 
-PLACES = tuple(
-    cause(code, paths, "", where)
-    for code, paths, where in (
-        (
-            "trainer",
-            r"transformers/(?:trainer|training_args)|trl/",
-            "the trainer's arguments (TrainingArguments), the model or the data set's columns",
-        ),
-        (
-            "trainer",
-            r"peft/",
-            "the adapter's configuration (target_modules, modules_to_save, task_type), which must "
-            "fit the layers of this base model",
-        ),
-        (
-            "lightning",
-            r"(?:pytorch_)?lightning(?:_fabric)?/",
-            "the arguments of the Trainer or Fabric, the strategy or the LightningModule's method",
-        ),
-        ("deepspeed", r"deepspeed/", "DeepSpeed's configuration"),
-        ("megatron", r"megatron/", "Megatron's arguments in run.args"),
-        (
-            "accelerate",
-            r"accelerate/",
-            "accelerate's configuration file (`accelerate config`) or ACCELERATE_ variables",
-        ),
-        (
-            "setting",
-            r"(?:sklearn/(?:metrics|utils/validation)|torchmetrics/|evaluate/|seqeval/)",
-            "the metric's arguments (average=), predictions (classes by argmax, or scores) and "
-            "labels (without -100)",
-        ),
-        (
-            "setting",
-            r"(?:timm|torchvision|albumentations|kornia|imgaug|monai)/",
-            "the transforms, the number of classes or the sizes, channels and batches of images "
-            "(mixup needs drop_last=True)",
-        ),
-        (
-            "setting",
-            r"(?:site|dist)-packages/datasets/",
-            "the split, configuration, features or columns, by the data set's page and files",
-        ),
-        ("setting", r"pandas/", "the columns and dtypes of the table, by its file"),
-        (
-            "setting",
-            r"(?:transformers|diffusers|sentence_transformers)/",
-            "the inputs (lengths, ids, masks, labels) or the model's config.json",
-        ),
-    )
+PLACES = (
+    cause(
+        "trainer",
+        r"transformers/(?:trainer|training_args)|trl/",
+        "",
+        "the trainer's arguments (TrainingArguments), the model or the data set's columns",
+    ),
+    cause(
+        "trainer",
+        r"peft/",
+        "",
+        "the adapter's configuration (target_modules, modules_to_save, task_type), which must "
+        "fit the layers of this base model",
+    ),
+    cause(
+        "lightning",
+        r"(?:pytorch_)?lightning(?:_fabric)?/",
+        "",
+        "the arguments of the Trainer or Fabric, the strategy or the LightningModule's method",
+    ),
+    cause("deepspeed", r"deepspeed/", "", "DeepSpeed's configuration"),
+    cause("megatron", r"megatron/", "", "Megatron's arguments in run.args"),
+    cause(
+        "accelerate",
+        r"accelerate/",
+        "",
+        "accelerate's configuration file (`accelerate config`) or ACCELERATE_ variables",
+    ),
+    cause(
+        "setting",
+        r"(?:sklearn/(?:metrics|utils/validation)|torchmetrics/|evaluate/|seqeval/)",
+        "",
+        "the metric's arguments (average=), predictions (classes by argmax, or scores) and "
+        "labels (without -100)",
+    ),
+    cause(
+        "setting",
+        r"(?:timm|torchvision|albumentations|kornia|imgaug|monai)/",
+        "",
+        "the transforms, the number of classes or the sizes, channels and batches of images "
+        "(mixup needs drop_last=True)",
+    ),
+    cause(
+        "setting",
+        r"(?:site|dist)-packages/datasets/",
+        "",
+        "the split, configuration, features or columns, by the data set's page and files",
+    ),
+    cause("setting", r"pandas/", "", "the columns and dtypes of the table, by its file"),
+    cause(
+        "setting",
+        r"(?:transformers|diffusers|sentence_transformers)/",
+        "",
+        "the inputs (lengths, ids, masks, labels) or the model's config.json",
+    ),
 )
 """Where the settings and the inputs of packages are corrected."""

@@ -244,12 +244,6 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "trainer",
-        r"requested device for vllm \((\S{1,40})\) is not available",
-        "TRL has no GPU left for vLLM: {names}",
-        "start one rank less than the node has GPUs, or set vllm_device to the GPU of the rank",
-    ),
-    cause(
-        "trainer",
         r"does not have a padding token|no padding token is defined|not configured with a padding "
         r"token|argument 'padding_value' \(position \d\) must be float, not NoneType",
         "the tokenizer, or the model's configuration, has no padding token",
