@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_error, find_known_errors
 from rsctl.runs.stream.accelerator_causes import HARMLESS_WARNING
@@ -14,6 +16,7 @@ from rsctl.runs.stream.cluster_causes import MODULE_CAUSES, PLATFORM_CAUSES, SET
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
 from rsctl.runs.stream.ends import LOST_PEER, Killer, signal_name
 from rsctl.runs.stream.exception_kinds import (
+    ASSERTED,
     EXCEPTION_KINDS,
     IMPORT_KIND,
     OWN_CHECK,
@@ -38,7 +41,9 @@ from rsctl.runs.stream.exceptions import (
 )
 from rsctl.runs.stream.gpu_causes import NCCL
 from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY, NO_ACCESS, NO_ACCESS_REMEDY
+from rsctl.runs.stream.message_kinds import MESSAGE_KINDS
 from rsctl.runs.stream.nccl_kinds import NCCL_KINDS
+from rsctl.runs.stream.raiser_kinds import PLACES
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 
 _LAUNCHER = "torch/distributed/"
@@ -51,6 +56,8 @@ _SHORT_LINE = 200
 _SHORT_START = 60
 _LONGEST_CALL = 80
 _SCRIPT_LINE = "the script's line in the traceback"  # of the remedies
+_SCRIPT = "the script"
+_SETTINGS = f"{_SCRIPT}, its configuration or run.args"
 _END_OF_PACKAGE = re.compile(r"[/.]|-\d")  # apex-0.1-py3.8.egg/apex
 _EARLIER = "an earlier error of its log may be the reason: "
 _LONGEST_ERROR = 1024
@@ -409,12 +416,13 @@ def _unknown(
 
 
 def _error(text: str) -> Finding:
+    kind = find_known_error(MESSAGE_KINDS, text)
+    told = kind and kind.fill(call=_SCRIPT, where=_SETTINGS, package="the program")
+    remedy = told.remedy if told and told.remedy else "correct what it names"
     return note(
         "error",
         f"the log reports an error near its end: {text}",
-        advised(
-            "correct what it names; `rsctl logs RUN` shows the lines around it", find_advice(text)
-        ),
+        advised(f"{remedy}; `rsctl logs RUN` shows the lines around it", find_advice(text)),
     )
 
 
@@ -449,20 +457,36 @@ def _kind_of(raised: Raised) -> KnownError:
         return SAMPLE_KIND
     if raised.is_importing and kind.code in PLAIN_KINDS:
         return IMPORT_KIND
+    settings = find_known_error(PLACES, raised.text, source=raised.raiser)
+    checks = "assert " if kind is UNKNOWN else ("raise ", "assert ")
+    is_check = not raised.is_handler and raised.call.startswith(checks)
     is_general = kind in (REFUSED, UNKNOWN)
-    checks = ("raise ", "assert ") if kind is REFUSED else "assert "
-    if raised.inside and (is_general or kind.code == "name-undefined"):
-        kind = PACKAGE_REFUSED if kind is REFUSED else PACKAGE_FAILED
-    elif is_general and not raised.is_handler and raised.call.startswith(checks):
+    if is_general and (settings or (raised.inside and kind is REFUSED)):
+        kind = PACKAGE_REFUSED
+    elif raised.inside and (kind in (ASSERTED, UNKNOWN) or kind.code == "name-undefined"):
+        kind = PACKAGE_FAILED
+    elif is_general and is_check:
         kind = OWN_CHECK
-    package = _END_OF_PACKAGE.split(raised.inside)[0]
-    if not is_own(raised.position):
-        call = f"the call of {package}" if package else "the script"
-        return kind.fill(package=package, call=call)
+    package = _END_OF_PACKAGE.split(raised.inside)[0] or (settings.code if settings else "")
+    place = raised.position or ""
     call = raised.call + "..." * raised.call.endswith("(")
     call = f"`{call}`" if 0 < len(call) <= _LONGEST_CALL else "the line"
-    place = raised.position or ""
-    return kind.fill(package=package, call=f"{call} at {place}", place=place)
+    call = f"{call} at {place}"
+    if not is_own(raised.position):
+        call = f"the call of {package}" if package else _SCRIPT
+    where = f"{call}, or the settings and data behind it"
+    if call == _SCRIPT:
+        where = _SETTINGS
+    if settings:
+        where = f"{call}, or {settings.remedy}"
+    elif is_check:
+        where = f"the option, file or value that the condition before {place} tests"
+    user = package if raised.inside else _SCRIPT
+    values = {"call": call, "place": place, "where": where, "user": user}
+    kind = kind.fill(raised.text, package=package or "the package", **values)
+    if settings and kind.code == "setting":
+        kind = msgspec.structs.replace(kind, code=settings.code)
+    return kind
 
 
 def _at_line(remedy: str | None, raised: Raised | None) -> str | None:

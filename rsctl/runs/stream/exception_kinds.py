@@ -6,32 +6,25 @@ texts. Sources: texts of tests/fixtures/real; the messages of CPython, hydra and
 
 from __future__ import annotations
 
+from rsctl.runs.stream.message_kinds import CLEAR_KINDS, MESSAGE_KINDS
 from rsctl.runs.stream.mistake_kinds import MISTAKE_KINDS
 from rsctl.runs.stream.raiser_kinds import COMPILER_KIND, OF_PYTHON, RAISER_KINDS
 from rsctl.runs.stream.service_causes import cause
 
-_DEMAND = (
-    r"must|should (?:be|have)|(?:not|only|un)[ -]?support|requires?\b|required|not allowed"
-    r"|incompatible|mutually exclusive|[Ii]nvalid|not (?:a )?valid|[Uu]nrecognized|[Pp]lease"
-    r"|[Pp]rovide|not (?:implemented|divisible)|does(?: not|n't) (?:match|support)|[Mm]ismatch"
-    r"|exceeds?\b|too (?:long|large|small|many|few)|(?:is|are) not available|[Ee]nsure|Make sure"
-    r"|Assertion error \S"
-)
-_REFUSAL = (
-    rf"{_DEMAND}|positive|[Uu]nknown|[Uu]nexpected|[Ee]xpected|not (?:registered|equal|found"
-    r"|specified)|[Mm]issing|does(?: not|n't) (?:exist|have)|greater than|less than|larger than"
-    r"|smaller than|at (?:least|most)|inconsistent|[Cc]an(?:not|'t| not) (?:be|use|set|load|have)"
-    r"|not in (?:the )?[\[({\w]|(?<![=!<>])[=!]=(?!=)|when (?:using|training)|already"
-)
 REFUSED = cause(
     "setting",
-    rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
-    rf"(?:TypeError: (?=[^\n]{{0,400}}(?:{_REFUSAL}))|(?:Value|NotImplemented)Error: \S"
-    rf"|AssertionError: (?!assert |[(\[{{\d])\S{{1,60}} \S"
-    rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
+    rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))(?:(?:Value|NotImplemented)Error: \S"
+    r"|AssertionError: (?!assert |[(\[{\d])\S{1,60} \S|[^\n]{1,60}: Assertion error \S)",
     "a package or the script refuses a setting, or its input",
     "change what the message names, in {call}, the configuration or run.args; where it worked "
     "before, a package may have another version now: see the script's requirements",
+)
+ASSERTED = cause(
+    "exception",
+    r"^AssertionError: (?:assert |[(\[{\d])",
+    "a check in the code failed",
+    "print the values that it compares: a setting, a shape or a file that the code does not "
+    "expect, or another version of a package",
 )
 UNKNOWN = cause(
     "exception",
@@ -44,9 +37,8 @@ PACKAGE_REFUSED = cause(
     "setting",
     "",
     "{package} refuses a call, a setting or its input",
-    "compare {call}, and the settings and data behind it, with what the message says; where it "
-    "worked before, install the version of {package} that the script was written for, in "
-    "image.python",
+    "compare what the message says with {where}; where it worked before, install the version of "
+    "{package} that the script was written for, in image.python",
 )
 PACKAGE_FAILED = cause(
     "exception",
@@ -121,15 +113,15 @@ EXCEPTION_KINDS = (
         "unpack",
         r"^ValueError: (?:too many|not enough) values to unpack",
         "the code unpacks a value that has another number of parts than it expects",
-        "print its length or shape: a batch without its first dimension, or with one too many; a "
-        "line of data with another number of columns; or a function whose package has another "
-        "version",
+        "print its length or shape in {call}: a batch without its first dimension, or with one too "
+        "many; a line of data with another number of columns; or a function whose package has "
+        "another version",
     ),
     cause(
         "none-value",
         r"^(?:Type|Attribute)Error: [^\n]{0,120}\bNoneType\b",
         "a value is None where the code needs an object",
-        "find what should have set it: an option that is missing, a file or batch without "
+        "see which value of {call} is None: an option that is missing, a file or batch without "
         "content, a function that returned nothing, or something that only rank 0 makes",
     ),
     cause(
@@ -161,15 +153,22 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "package-versions",
+        r"^(?:[\w.]{1,60}\.Module)?AttributeError: '([\w.]{1,80})' object has no attribute",
+        "an object is of another class, or its class of another version, than the code expects",
+        "see where the {names} comes from: an option may choose another class than {call} "
+        "expects; where it is of a package, install the version that {user} was written for, in "
+        "image.python",
+    ),
+    cause(
+        "package-versions",
         r"^(?:(?:[\w.]{1,60}\.Module)?AttributeError: (?:partially initialized )?"
         r"[^\n]{1,120} has no attribute|AttributeError: [A-Z][A-Z\d_]{1,60}(?:$|\. Did you mean)"
         r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|takes |got multiple)"
         r"|(?:Import|ModuleNotFound)Error: )",
         "code uses a name that does not exist, or calls a function with other arguments than it "
         "takes",
-        "where it belongs to a package, install the versions that belong together in "
-        "image.python, such as those of the script's own requirements; otherwise correct the "
-        "script",
+        "install the version of the called package that {user} was written for, in image.python; "
+        "otherwise correct {call}",
     ),
     cause(
         "package-versions",
@@ -243,6 +242,7 @@ EXCEPTION_KINDS = (
         "move the call in the script's line in the traceback into the function or context that the "
         "message names, or after the package's own initialization",
     ),
+    *CLEAR_KINDS,
     *RAISER_KINDS,
     cause(
         "name-undefined",
@@ -305,13 +305,7 @@ EXCEPTION_KINDS = (
         "print its type there, and convert it before: a text of run.args or YAML, a list in place "
         "of a tensor, an object of another version of a package",
     ),
-    cause(
-        "exception",
-        r"^AssertionError: (?:assert |[(\[{\d])",
-        "a check in the code failed",
-        "print the values that it compares: a setting, a shape or a file that the code does not "
-        "expect, or another version of a package",
-    ),
+    ASSERTED,
     cause(
         "key-missing",
         r"^KeyError: (?:-?\d{1,18}|'-?\d{1,18}')$",
@@ -338,13 +332,7 @@ EXCEPTION_KINDS = (
         "configuration and with what the function takes: a batch dimension too many or missing, "
         "channels, one series or several",
     ),
-    cause(
-        "setting",
-        r"^ValueError: '?([^'\n]{1,60})'? is not a valid (\w{1,60})",
-        "an option has a value that the installed version of a package does not know",
-        "use one of the values that its documentation lists for this version; those of accelerate "
-        "also come from its configuration file (`accelerate config`) and ACCELERATE_ variables",
-    ),
+    *MESSAGE_KINDS,
     REFUSED,
     cause(
         "setting",

@@ -61,6 +61,11 @@ _Frame = tuple[str, str, str, str]
 
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
 _RAISES = re.compile(r"\s*raise ((?:\w{1,60}\.){0,8}[A-Z]\w{0,80})\(f?([\"'])([^\n]{1,300}?)\2")
+_PASSES_ON = re.compile(
+    r"__getattr__|_(?:wrapped_)?call_impl|_?wrapper|wrapped(?:_f(?:u?nc|n))?|inner|decorate_\w{1,30}"
+)
+"""The functions that only call another one, or look up a name, for their caller."""
+
 _FETCHES = "torch/utils/data/_utils/"
 _NO_END = "its text is missing, as the log ends in its traceback"
 _MOST_LINES = 8
@@ -426,6 +431,8 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 message = _whole_text(message, following)
             message = _with_summary(message, lines[number + 1 : number + 1 + _MOST_STACKS])
             text = _short(f"{kind}: {message}" if message else kind)
+            while len(frames) > 1 and _PASSES_ON.fullmatch(frames[-1][2]):
+                frames.pop()
             found.append(
                 Raised(
                     text,

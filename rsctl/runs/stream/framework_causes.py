@@ -37,19 +37,11 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-memory",
-        r"(No available memory for the cache blocks)",
-        "vLLM has no room for its cache after it has loaded the model: {names}",
-        "raise gpu_memory_utilization if nothing else uses the GPU; otherwise shorten "
-        "max_model_len, quantize the model, or use more GPUs (tensor_parallel_size) or a "
-        "larger one",
-    ),
-    cause(
-        "gpu-memory",
-        r"(Free memory on device [^\n]{0,60}less than desired GPU memory utilization"
-        r"(?: \([^)\n]{1,40}\))?)",
-        "vLLM starts with less free memory of the GPU than it is set to take: {names}",
-        "end other processes on the GPU (nvidia-smi names them), also those of an earlier job, or "
-        "lower gpu_memory_utilization; beside a training on the same GPU, count its memory, too",
+        r"(No available memory for the cache blocks)|(Free memory on device [^\n]{0,60}less than "
+        r"desired GPU memory utilization(?: \([^)\n]{1,40}\))?)",
+        "vLLM finds less free memory on the GPU than the model and its cache need: {names}",
+        "raise gpu_memory_utilization if nothing else uses the GPU, otherwise end the other "
+        "processes (nvidia-smi) or lower it; shorten max_model_len, or use more or larger GPUs",
     ),
     cause(
         "extension",
@@ -218,7 +210,7 @@ FRAMEWORK_CAUSES = (
         r"|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered"
         r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
-        r"|current model is torch\.Size\(\[0\]\)"
+        r"|(?:current model is|which has shape) torch\.Size\(\[0\]\)"
         r"|current state is TrainingState\.|`_is_root` should not have been set",
         "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "
         "or in another order than before",
@@ -270,14 +262,6 @@ FRAMEWORK_CAUSES = (
         "free the GPUs' memory, or use more or larger GPUs or a smaller type (bf16, 4 bits): such "
         "parts are slow, and cannot be trained; to train a large model on several ranks use FSDP "
         "or DeepSpeed ZeRO-3 without device_map; offload_folder suffices for inference",
-    ),
-    cause(
-        "device-map",
-        r"`?\.to`? is not supported for `?[48]-bit`?",
-        "code moves a quantized model, which bitsandbytes has already placed",
-        "omit .to() and .cuda() for it; if a package calls them (dispatch_model of accelerate, "
-        "deepspeed.initialize), install versions of transformers, accelerate and bitsandbytes that "
-        "belong together, or load the model onto the rank's GPU: device_map={{'': LOCAL_RANK}}",
     ),
     cause(
         "devices",
@@ -412,13 +396,6 @@ FRAMEWORK_CAUSES = (
         "a process of Python ended, or could not copy the state, while it started another process",
         "see its own error, which stands before or in the log of the same rank; give processes "
         "only objects that pickle can copy, and start them below `if __name__ == '__main__':`",
-    ),
-    cause(
-        "start-method",
-        r"RuntimeError: context has already been set",
-        "the start method of multiprocessing is set a second time, by the script or a package",
-        "call set_start_method once, before other packages are imported, below `if __name__ == "
-        "'__main__':`, or with force=True; torchrun has --start-method",
     ),
     cause(
         "start-method",

@@ -142,17 +142,11 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "killed",
-        r"exitcode: -9\b|<Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
+        r"exitcode: -9\b|<Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b"
+        r"|signal 9 \(SIGKILL\)",
         "a rank was killed by SIGKILL, most often because the node's memory was exhausted",
         "compare the node's memory in `rsctl metrics`; use a smaller batch or fewer data loader "
         "workers, and load the model on one rank of a node at a time, or raise the memory limit",
-    ),
-    cause(
-        "group-twice",
-        r"initialize the default process group twice"
-        r"|parallel group is already initialized",
-        "the script, or a framework in it, sets up the process group a second time",
-        "call init_process_group only where torch.distributed.is_initialized() is false",
     ),
     cause(
         "distributed-call",
@@ -167,6 +161,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "a file of a lock was deleted while processes used it: {names}",
         "let no other run or process delete files in that folder: give each run a cache of its own "
         "on a local disk (below /tmp), or let one rank of a node fill it before the others",
+    ),
+    cause(
+        "file-missing",
+        r"FileNotFoundError: [^\n]{0,60}No such file or directory: "
+        r"('[^'\n]{1,200}' -> '[^'\n]{1,200}')",
+        "a file could not be renamed, moved or linked, as a path does not exist: {names}",
+        "create the folder of the second path before; where ranks or runs share the folder, let "
+        "one rank write, rename and delete there, as another one may have done it first",
     ),
     cause(
         "input-missing",
@@ -303,7 +305,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "xla",
-        r"(?:Xla|Jax)RuntimeError: ((?:FAILED_PRECONDITION|ALREADY_EXISTS): [^\n]{0,200})",
+        r"(?:Xla|Jax)RuntimeError: ((?:FAILED_PRECONDITION|ALREADY_EXISTS|UNKNOWN): [^\n]{0,200})",
         "the accelerator, or XLA's runtime, is not in the state that a call needs: {names}",
         "use the accelerator in one process only; call jax.distributed.initialize() and "
         "jax.devices() before other libraries such as TensorFlow load; install versions of jax, "

@@ -28,9 +28,9 @@ MISTAKE_KINDS = (
         "wrong-type",
         rf"^AttributeError: '{_PLAIN_TYPES}' object has no attribute",
         "a value has another type than the code expects",
-        "print its type there: a batch that is a list or dict (move each of its tensors), a call "
-        "that returns several values or an object (take [0], .logits or .loss), an array in place "
-        "of a tensor (torch.from_numpy, .numpy()), a text that is not parsed; a package may "
+        "print its type in {call}: a batch that is a list or dict (move each of its tensors), a "
+        "call that returns several values or an object (take [0], .logits or .loss), an array in "
+        "place of a tensor (torch.from_numpy, .numpy()), a text that is not parsed; a package may "
         "return another type in this version",
     ),
     cause(
@@ -60,12 +60,13 @@ MISTAKE_KINDS = (
         r"|an iterator)|does not support item|cannot be interpreted as an integer)"
         r"|object of type '[\w.]{1,60}' has no len|argument of type '[\w.]{1,60}' is not "
         r"(?:iterable|a container)"
-        r"|(?:expected|descriptor|(?:float|int)\(\) argument)[^\n]{0,120}(?:got|not) '?\w)",
+        r"|(?:expected(?! (?:at (?:least|most) )?\d)|descriptor|(?:float|int)\(\) argument)"
+        r"[^\n]{0,120}(?:got|not) '?\w)",
         "a value has another type than the operation takes",
-        "print its type there: a number that is a text (1e-5 in YAML, an argument without type=, "
-        "a column of CSV), a list in place of a dict or the reverse (JSON of another layout), a "
-        "name that is used twice for a function and a value, or a newer package that returns "
-        "another type",
+        "print its type in {call}: a number that is a text (1e-5 in YAML, an argument without "
+        "type=, a column of CSV), a list in place of a dict or the reverse (JSON of another "
+        "layout), a name that is used twice for a function and a value, or a newer package that "
+        "returns another type",
     ),
     cause(
         "wrong-type",

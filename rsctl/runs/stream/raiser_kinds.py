@@ -19,7 +19,7 @@ OF_PYTHON = (
 )
 """Messages of Python itself about a mistake in code, which refuse no setting."""
 
-_OWN_CHECK = (
+BY_CODE = (
     rf"^(?!(?:Key|Index|Attribute|Name|UnboundLocal|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)"
     rf"Error|Keyboard|System|StopIteration|its text is missing"
     rf"|AssertionError: (?:assert |[(\[{{\d])|\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
@@ -28,7 +28,7 @@ _OWN_CHECK = (
 
 
 def cause(
-    code: str, paths: str, summary: str, remedy: str, texts: Optional[str] = _OWN_CHECK
+    code: str, paths: str, summary: str, remedy: str, texts: Optional[str] = BY_CODE
 ) -> KnownError:
     """A row of the table: the paths of the files that raise, the meaning, and the remedy."""
     source = re.compile(rf"(?!.*/examples/(?!.*-packages/)).*/(?:{paths})")
@@ -173,66 +173,6 @@ RAISER_KINDS = (
         "with the arguments of the layer",
     ),
     cause(
-        "trainer",
-        r"transformers/(?:trainer|training_args)|trl/",
-        "the trainer refuses its arguments, the model or the data set",
-        "correct what the message names in the script's arguments (TrainingArguments), the data "
-        "set's columns or the model; where it worked before, install the script's own versions",
-    ),
-    cause(
-        "lightning",
-        r"(?:pytorch_)?lightning(?:_fabric)?/",
-        "Lightning refuses a setting, a call or what the LightningModule returns",
-        "correct what the message names: arguments of the Trainer or Fabric, the strategy, or the "
-        "method of the LightningModule",
-    ),
-    cause(
-        "deepspeed",
-        r"deepspeed/",
-        "DeepSpeed refuses its configuration, the model or a call",
-        "correct the key of DeepSpeed's configuration, or the call, that the message names; a "
-        "model or feature that it does not know needs another version of DeepSpeed",
-    ),
-    cause(
-        "megatron",
-        r"megatron/",
-        "Megatron refuses an argument, or arguments that do not fit each other or the ranks",
-        "correct the argument that the message names in run.args, and compare it with the parallel "
-        "sizes; features of Transformer Engine, apex or flash-attn need the versions that Megatron "
-        "names",
-    ),
-    cause(
-        "accelerate",
-        r"accelerate/",
-        "accelerate refuses its configuration or a call",
-        "correct what the message names, in the script, in accelerate's configuration file "
-        "(`accelerate config`) or in ACCELERATE_ variables",
-    ),
-    cause(
-        "trainer",
-        r"peft/",
-        "PEFT refuses its configuration, the model or an adapter",
-        "compare target_modules, modules_to_save and task_type of the adapter's configuration with "
-        "the layers of this model (print(model)); load an adapter onto the base model that it was "
-        "trained with, with the version of PEFT that saved it",
-    ),
-    cause(
-        "setting",
-        r"(?:sklearn/(?:metrics|utils/validation)|torchmetrics/|evaluate/|seqeval/)",
-        "a metric of the evaluation refuses the predictions or the labels",
-        "give it classes in place of scores (argmax, sigmoid > 0.5), or scores where it needs "
-        "them, without the label -100, of equal length and type; set average= for several "
-        "classes; AUC needs both classes in the validation set",
-    ),
-    cause(
-        "setting",
-        r"(?:timm|torchvision|albumentations|kornia|imgaug|monai)/",
-        "a package for images refuses its arguments, an image or a batch",
-        "correct what the message names: a model or its weights that this version does not have, "
-        "the number of classes, sizes and channels of images, the type that a transform takes; "
-        "mixup needs batches of an even size (drop_last=True)",
-    ),
-    cause(
         "gpu-fault",
         r"nvidia/dali/",
         "DALI could not use the GPU",
@@ -252,29 +192,6 @@ RAISER_KINDS = (
         "write a wrong shard again with the library's own writer",
     ),
     cause(
-        "setting",
-        r"(?:site|dist)-packages/datasets/",
-        "the library datasets refuses a call, a file or a column",
-        "compare the split, the configuration and the columns with the data set's page or files; "
-        "give data_files and features where its files differ, and delete its folder in "
-        "HF_DATASETS_CACHE where they have changed",
-    ),
-    cause(
-        "setting",
-        r"pandas/",
-        "pandas refuses a table, a column or an argument",
-        "print the table's first rows, columns and dtypes before that line, and compare them with "
-        "the file: headings, separator, empty or mixed columns, or a newer version of pandas",
-    ),
-    cause(
-        "setting",
-        r"(?:transformers|diffusers|sentence_transformers)/",
-        "a model or tokenizer of Hugging Face refuses its arguments or inputs",
-        "compare what the message names with the model's configuration (config.json): sizes and "
-        "lengths, ids, masks, images, labels, missing parts; call it with the arguments of its "
-        "class, and install the version that the script or the model's page names",
-    ),
-    cause(
         "toolkit",
         r"sagemaker_(?:training|containers|pytorch_container|inference)/",
         "the toolkit of SageMaker's image refuses the program, its options or its data",
@@ -283,3 +200,62 @@ RAISER_KINDS = (
     ),
 )
 """The first whose path fits is shown; all come after the kinds of mistakes of Python itself."""
+
+
+PLACES = (
+    cause(
+        "trainer",
+        r"transformers/(?:trainer|training_args)|trl/",
+        "",
+        "the trainer's arguments (TrainingArguments), the model or the data set's columns",
+    ),
+    cause(
+        "trainer",
+        r"peft/",
+        "",
+        "the adapter's configuration (target_modules, modules_to_save, task_type), which must "
+        "fit the layers of this base model",
+    ),
+    cause(
+        "lightning",
+        r"(?:pytorch_)?lightning(?:_fabric)?/",
+        "",
+        "the arguments of the Trainer or Fabric, the strategy or the LightningModule's method",
+    ),
+    cause("deepspeed", r"deepspeed/", "", "DeepSpeed's configuration"),
+    cause("megatron", r"megatron/", "", "Megatron's arguments in run.args"),
+    cause(
+        "accelerate",
+        r"accelerate/",
+        "",
+        "accelerate's configuration file (`accelerate config`) or ACCELERATE_ variables",
+    ),
+    cause(
+        "setting",
+        r"(?:sklearn/(?:metrics|utils/validation)|torchmetrics/|evaluate/|seqeval/)",
+        "",
+        "the metric's arguments (average=), predictions (classes by argmax, or scores) and "
+        "labels (without -100)",
+    ),
+    cause(
+        "setting",
+        r"(?:timm|torchvision|albumentations|kornia|imgaug|monai)/",
+        "",
+        "the transforms, the number of classes or the sizes, channels and batches of images "
+        "(mixup needs drop_last=True)",
+    ),
+    cause(
+        "setting",
+        r"(?:site|dist)-packages/datasets/",
+        "",
+        "the split, configuration, features or columns, by the data set's page and files",
+    ),
+    cause("setting", r"pandas/", "", "the columns and dtypes of the table, by its file"),
+    cause(
+        "setting",
+        r"(?:transformers|diffusers|sentence_transformers)/",
+        "",
+        "the inputs (lengths, ids, masks, labels) or the model's config.json",
+    ),
+)
+"""Where the settings and the inputs of packages are corrected."""

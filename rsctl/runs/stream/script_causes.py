@@ -205,7 +205,8 @@ SCRIPT_CAUSES = (
         r"inline_container\.cc[^\n]{0,40}file not found: archive/"
         r"|unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
         r"|Unable to load weights from pytorch checkpoint file for '[^'\n]{1,200}' at "
-        r"'([^'\n]{1,200})'|UnpicklingError: (?!Weights)|EOFError: Ran out of input"
+        r"'([^'\n]{1,200})'|Unpack failed: incomplete input"
+        r"|UnpicklingError: (?!Weights)|EOFError: Ran out of input"
         r"|SafetensorError: ([^\n]{1,100})"
         r"|Invalid magic number; corrupt file|storage has wrong size: expected"
         r"|(?:HeaderTooLarge|MetadataIncompleteBuffer"
@@ -242,12 +243,6 @@ SCRIPT_CAUSES = (
         "there is no complete checkpoint where the script resumes: {names}",
         "resume from the newest folder that all ranks have completed; the path must be the same "
         "shared one on all nodes (checkpoints), and the format that the framework loads",
-    ),
-    cause(
-        "trainer",
-        r"requested device for vllm \((\S{1,40})\) is not available",
-        "TRL has no GPU left for vLLM: {names}",
-        "start one rank less than the node has GPUs, or set vllm_device to the GPU of the rank",
     ),
     cause(
         "trainer",

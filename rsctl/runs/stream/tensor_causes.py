@@ -337,12 +337,6 @@ TENSOR_CAUSES = (
         "data, or a length that is NaN or has overflowed",
     ),
     cause(
-        "tensor-shape",
-        r"view size is not compatible with input tensor's size and stride",
-        "view() got a tensor that is not contiguous in memory",
-        "use reshape(), or contiguous() before view()",
-    ),
-    cause(
         "tensor-type",
         r"Error: (pic should be [^\n]{1,80}|(?:img|image) should be [^\n]{1,80}"
         r"|[Tt]ensor is not a torch image|Cannot handle this data type: [^\n]{1,40})",
