@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,9 +31,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("image")
     shutil.copy(FOLDER / "image" / "Dockerfile", folder)
     shutil.copy(TOP / "constraints" / "base.txt", folder)
-    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder]
-    constraints = str(TOP / "constraints" / "base.txt")
-    run(*wheel, TOP, RSCTL_CORE="none", PIP_CONSTRAINT=constraints)
+    wheel = (TOP / ".ci" / "uv", "build", "--wheel", "--quiet", "--out-dir", folder, TOP)
+    run(*wheel, RSCTL_CORE="none", UV_BUILD_CONSTRAINT=str(TOP / "constraints" / "base.txt"))
     build = ["docker", "build", "--network", "host", "--build-arg", f"BASE={BASE}", "--tag", NAME]
     run(*build, folder)
     yield NAME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -44,64 +44,78 @@ metrics: {{loss: {{goal: min, unit: "<b>$x^2$"}}}}
 pytestmark = needs_browser
 
 
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    with browser(tmp_path_factory.mktemp("profile")) as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(opened: Tab, served: Served) -> Iterator[Tab]:
+    """A tab without cookies; the test's page leaves it before its server ends."""
+    opened.look(1200)
+    yield opened
+    opened.open("about:blank")
+    opened.until("location.href === 'about:blank'")
+    opened.call("Network.clearBrowserCookies")
+    opened.problems.clear()
+
+
 def log_in(tab: Tab, served: Served) -> None:
     tab.open(served.url)
     tab.until(f"{READY} && location.search === ''")
 
 
 @pytest.mark.usefixtures("runs_end_with_the_test")
-def test_a_hostile_job_is_shown_and_cancelled(rsctl: Cli, served: Served, tmp_path: Path) -> None:
+def test_a_hostile_job_is_shown_and_cancelled(rsctl: Cli, served: Served, tab: Tab) -> None:
     (rsctl.folder / "src" / "train.py").write_text(TRAIN)
     assert rsctl("submit", rsctl.write(JOB), "--detach", "-q").code == 0
     run = rsctl("list", "-o", "json").json["runs"][0]["run"]
-    with browser(tmp_path / "profile") as tab:
-        tab.look(1200)
-        log_in(tab, served)
-        tab.value(f"document.querySelector('a[href=\"/run/{run}\"]').click()")
-        tab.until(f"{READY} && {LINES}.filter(t => t.startsWith('the last line')).length === 2")
-        lines = tab.value(LINES)
-        assert sorted(line for line in lines if line in EVIL) == sorted(2 * EVIL[:4])
-        assert not [line for line in lines if CONTROL.search(line)]
-        assert max(map(len, lines)) < 5000
-        assert tab.until("document.querySelectorAll('.drawing .line').length") > 1
-        # A click on a replica shows its log alone.
-        tab.until("document.querySelectorAll('[data-replica]').length === 2")
-        tab.value("document.querySelector('[data-replica=\"worker-1\"]').click()")
-        tab.until(f"{LINES}.includes('the last line of 1')")
-        tab.until(f"!{LINES}.includes('the last line of 0')")
-        assert tab.value("location.search") == "?replica=worker-1"
-        tab.value("document.getElementById('cancel').click()")
-        tab.until("document.getElementById('state').textContent === 'cancelled'")
-        tab.until("document.getElementById('live').textContent === 'ended'")
-        assert tab.value("document.getElementById('cancel').hidden")
-        assert tab.value("document.title") == f"cancelled · {run} · rsctl"
-        assert tab.value("document.querySelectorAll('script:not([src]), img, iframe').length") == 0
-        assert tab.problems == []
+    log_in(tab, served)
+    tab.value(f"document.querySelector('a[href=\"/run/{run}\"]').click()")
+    tab.until(f"{READY} && {LINES}.filter(t => t.startsWith('the last line')).length === 2")
+    lines = tab.value(LINES)
+    assert sorted(line for line in lines if line in EVIL) == sorted(2 * EVIL[:4])
+    assert not [line for line in lines if CONTROL.search(line)]
+    assert max(map(len, lines)) < 5000
+    assert tab.until("document.querySelectorAll('.drawing .line').length") > 1
+    # A click on a replica shows its log alone.
+    tab.until("document.querySelectorAll('[data-replica]').length === 2")
+    tab.value("document.querySelector('[data-replica=\"worker-1\"]').click()")
+    tab.until(f"{LINES}.includes('the last line of 1')")
+    tab.until(f"!{LINES}.includes('the last line of 0')")
+    assert tab.value("location.search") == "?replica=worker-1"
+    tab.value("document.getElementById('cancel').click()")
+    tab.until("document.getElementById('state').textContent === 'cancelled'")
+    tab.until("document.getElementById('live').textContent === 'ended'")
+    assert tab.value("document.getElementById('cancel').hidden")
+    assert tab.value("document.title") == f"cancelled · {run} · rsctl"
+    assert tab.value("document.querySelectorAll('script:not([src]), img, iframe').length") == 0
+    assert tab.problems == []
     assert rsctl("status", run, "-o", "json").json["state"] == "cancelled"
 
 
-def test_a_page_says_why_it_is_not_connected(make_run: Make, tmp_path: Path) -> None:
+def test_a_page_says_why_it_is_not_connected(make_run: Make, tab: Tab) -> None:
     live = "document.getElementById('live').textContent"
     made = make_run()
-    with browser(tmp_path / "profile") as tab:
-        with serve() as first:
-            log_in(tab, first)
-            port = int(first.address.rstrip("/").rpartition(":")[2])
-            tab.until(f"{live} === 'live'")
-        tab.until(f"{live} === 'not connected: is rsctl ui still running?'")
-        with serve(port) as second:
-            expected = "rsctl ui was started again: open the address that it printed"
-            tab.until(f"{live} === '{expected}'")
-            log_in(tab, second)
-            tab.open(f"{second.address}run/{made.run}")
-            tab.until(f"{READY} && location.pathname !== '/'")
-            made.store.forget(made.run)
-            tab.value("isEnded = false; connect()")
-            tab.until(f"{live} === 'no longer exists'")
+    with serve() as first:
+        log_in(tab, first)
+        port = int(first.address.rstrip("/").rpartition(":")[2])
+        tab.until(f"{live} === 'live'")
+    tab.until(f"{live} === 'not connected: is rsctl ui still running?'")
+    with serve(port) as second:
+        expected = "rsctl ui was started again: open the address that it printed"
+        tab.until(f"{live} === '{expected}'")
+        log_in(tab, second)
+        tab.open(f"{second.address}run/{made.run}")
+        tab.until(f"{READY} && location.pathname !== '/'")
+        made.store.forget(made.run)
+        tab.value("isEnded = false; connect()")
+        tab.until(f"{live} === 'no longer exists'")
 
 
 def test_the_bench_of_a_run_is_within_its_row_and_a_search_may_find_nothing(
-    make_run: Make, served: Served, tmp_path: Path
+    make_run: Make, served: Served, tab: Tab
 ) -> None:
     cell = {"run.args.learning_rate": 0.00001, "run.args.batch_size": 128}
     bench = BenchRecord(
@@ -112,19 +126,17 @@ def test_the_bench_of_a_run_is_within_its_row_and_a_search_may_find_nothing(
     make_run("sweep-aaaaaa").succeed(9)
     Benches(Store()).begin(bench.bench, Trial(cell=0, repetition=0, run="sweep-aaaaaa"))
     link = "document.querySelector('.name small a')"
-    with browser(tmp_path / "profile") as tab:
-        tab.look(1200)
-        log_in(tab, served)
-        tab.until(f"{link} !== null")
-        box = "getBoundingClientRect()"
-        assert tab.value(f"{link}.{box}.right <= {link}.parentElement.{box}.right")
-        assert tab.value(f"{link}.{box}.bottom <= {link}.parentElement.{box}.bottom")
-        tab.open(f"{served.address}run/sweep-aaaaaa?text=nothing")
-        tab.until("document.getElementById('log')?.dataset.empty === 'No line matches.'")
+    log_in(tab, served)
+    tab.until(f"{link} !== null")
+    box = "getBoundingClientRect()"
+    assert tab.value(f"{link}.{box}.right <= {link}.parentElement.{box}.right")
+    assert tab.value(f"{link}.{box}.bottom <= {link}.parentElement.{box}.bottom")
+    tab.open(f"{served.address}run/sweep-aaaaaa?text=nothing")
+    tab.until("document.getElementById('log')?.dataset.empty === 'No line matches.'")
 
 
 def test_values_that_are_close_together_are_told_apart(
-    make_run: Make, served: Served, tmp_path: Path
+    make_run: Make, served: Served, tab: Tab
 ) -> None:
     made = close = make_run()
     made.metrics(
@@ -145,33 +157,29 @@ def test_values_that_are_close_together_are_told_apart(
         trial = Trial(cell=0, repetition=repetition, run=run, state=JobState.SUCCEEDED)
         Benches(Store()).begin(bench.bench, trial)
     across = "[...document.querySelectorAll('.drawing')].map(d => [...d.querySelectorAll('{}')]"
-    with browser(tmp_path / "profile") as tab:
-        tab.look(1200)
-        log_in(tab, served)
-        tab.open(f"{served.address}run/{close.run}")
-        tab.until(f"{READY} && document.querySelectorAll('.drawing .line').length >= 4")
-        for axis in (".end", ".middle"):
-            for labels in tab.value(across.format(axis) + ".map(t => t.textContent))"):
-                assert len(set(labels)) == len(labels), labels
-        for points in tab.value(across.format(".line") + ".map(l => l.getAttribute('d')))"):
-            for line in points:
-                assert len(set(re.findall(r"[\d.]+ [\d.]+", line))) == 30
-        first = "document.querySelector('.drawing')"
-        tab.value(
-            f"{first}.dispatchEvent(new PointerEvent('pointermove', {{clientX: "
-            f"{first}.getBoundingClientRect().left + 200}}))"
-        )
-        shown = tab.value(f"{first}.querySelector('.mark').textContent")
-        assert re.fullmatch(r"step: 12,345,6\d\d12,34[56],\d\d\d", shown), shown
-        tab.open(f"{served.address}bench/{bench.bench}")
-        tab.until(f"{READY} && document.querySelector('.drawing circle') !== null")
-        dots = "document.querySelectorAll('.drawing circle')"
-        assert tab.value(f"{dots}[1].cx.baseVal.value - {dots}[0].cx.baseVal.value") > 300
+    log_in(tab, served)
+    tab.open(f"{served.address}run/{close.run}")
+    tab.until(f"{READY} && document.querySelectorAll('.drawing .line').length >= 4")
+    for axis in (".end", ".middle"):
+        for labels in tab.value(across.format(axis) + ".map(t => t.textContent))"):
+            assert len(set(labels)) == len(labels), labels
+    for points in tab.value(across.format(".line") + ".map(l => l.getAttribute('d')))"):
+        for line in points:
+            assert len(set(re.findall(r"[\d.]+ [\d.]+", line))) == 30
+    first = "document.querySelector('.drawing')"
+    tab.value(
+        f"{first}.dispatchEvent(new PointerEvent('pointermove', {{clientX: "
+        f"{first}.getBoundingClientRect().left + 200}}))"
+    )
+    shown = tab.value(f"{first}.querySelector('.mark').textContent")
+    assert re.fullmatch(r"step: 12,345,6\d\d12,34[56],\d\d\d", shown), shown
+    tab.open(f"{served.address}bench/{bench.bench}")
+    tab.until(f"{READY} && document.querySelector('.drawing circle') !== null")
+    dots = "document.querySelectorAll('.drawing circle')"
+    assert tab.value(f"{dots}[1].cx.baseVal.value - {dots}[0].cx.baseVal.value") > 300
 
 
-def test_64_replicas_and_a_comparison(
-    rsctl: Cli, make_run: Make, served: Served, tmp_path: Path
-) -> None:
+def test_64_replicas_and_a_comparison(rsctl: Cli, make_run: Make, served: Served, tab: Tab) -> None:
     for name in ("job-aaaaaa", "job-bbbbbb"):
         made = make_run(name, 64)
         for replica in made.replicas:
@@ -182,24 +190,23 @@ def test_64_replicas_and_a_comparison(
             for number, replica in enumerate(made.replicas)
         )
         made.succeed(30)
-    with browser(tmp_path / "profile") as tab:
-        tab.look(390, 844)
-        log_in(tab, served)
-        box = "document.querySelector('[data-compare=\"job-aaaaaa\"]')"
-        tab.value(f"{box}.focus()")
-        make_run("job-cccccc", 1)
-        tab.until("document.querySelectorAll('[data-compare]').length === 3")
-        assert tab.value(f"document.activeElement === {box}")  # it is another element now
-        for name in ("job-aaaaaa", "job-bbbbbb"):
-            tab.value(f"document.querySelector('[data-compare=\"{name}\"]').click()")
-        link = tab.until("document.querySelector('#compare a')?.getAttribute('href')")
-        assert sorted(re.findall(r"of=([\w-]+)", link)) == ["job-aaaaaa", "job-bbbbbb"]
-        tab.open(f"{served.address}run/job-aaaaaa")
-        tab.until(f"{READY} && document.querySelectorAll('.tile').length === 64")
-        tab.until("document.querySelectorAll('.drawing').length >= 3")
-        width = "document.documentElement.scrollWidth"
-        assert tab.value(width) == 390
-        tab.open(served.address.rstrip("/") + link)
-        tab.until(f"{READY} && document.querySelectorAll('.drawing .line').length >= 2")
-        assert tab.value(width) == 390
-        assert tab.problems == []
+    tab.look(390, 844)
+    log_in(tab, served)
+    box = "document.querySelector('[data-compare=\"job-aaaaaa\"]')"
+    tab.value(f"{box}.focus()")
+    make_run("job-cccccc", 1)
+    tab.until("document.querySelectorAll('[data-compare]').length === 3")
+    assert tab.value(f"document.activeElement === {box}")  # it is another element now
+    for name in ("job-aaaaaa", "job-bbbbbb"):
+        tab.value(f"document.querySelector('[data-compare=\"{name}\"]').click()")
+    link = tab.until("document.querySelector('#compare a')?.getAttribute('href')")
+    assert sorted(re.findall(r"of=([\w-]+)", link)) == ["job-aaaaaa", "job-bbbbbb"]
+    tab.open(f"{served.address}run/job-aaaaaa")
+    tab.until(f"{READY} && document.querySelectorAll('.tile').length === 64")
+    tab.until("document.querySelectorAll('.drawing').length >= 3")
+    width = "document.documentElement.scrollWidth"
+    assert tab.value(width) == 390
+    tab.open(served.address.rstrip("/") + link)
+    tab.until(f"{READY} && document.querySelectorAll('.drawing .line').length >= 2")
+    assert tab.value(width) == 390
+    assert tab.problems == []
