@@ -227,7 +227,8 @@ def run(request: Request) -> None:
     atexit.register(time.sleep, 0.02)
     sys.excepthook = _print_without_own_frames
     if hasattr(torch, "_import_device_backends"):
-        torch._import_device_backends()
+        if torch._is_device_backend_autoload_enabled():
+            torch._import_device_backends()
     else:  # PyTorch 2.4 loads none by itself: see rsctl/node/run_with_binding.py
         for entry in importlib.metadata.entry_points(group="torch.backends", name="rsctl"):
             entry.load()()

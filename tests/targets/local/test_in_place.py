@@ -43,7 +43,8 @@ def submit(rsctl: Rsctl, forks: dict[str, str], failures: int, restarts: int) ->
         limits={"restarts_in_place": restarts},
     )
     (rsctl.folder / "source" / "train.py").write_text(TRAIN)
-    rsctl("submit", job, **forks)
+    rsctl.env.update(forks)
+    rsctl("submit", job)
     return rsctl("status", "@last").stdout
 
 

@@ -38,11 +38,18 @@ LEFT = "worker-1 ended with exit code 0 while worker-0 waited for it in "
 AN_ALL_REDUCE = f"{LEFT}an all-reduce"
 
 
-def submit(rsctl: Rsctl, script: str, forks: dict[str, str], **keys: Any) -> Any:
+@pytest.fixture
+def rsctl(rsctl: Rsctl, torch_forks: dict[str, str]) -> Rsctl:
+    """Its jobs do not spend their time on importing torch."""
+    rsctl.env.update(torch_forks)
+    return rsctl
+
+
+def submit(rsctl: Rsctl, script: str, **keys: Any) -> Any:
     run = {"script": "train.py", "env": {"OMP_NUM_THREADS": "1"}}
     rsctl.write_job(run=run, **{"workers": {"count": 2}, **keys})
     (rsctl.folder / "source" / "train.py").write_text(BEGIN + script)
-    return rsctl("submit", "job.yaml", **forks)
+    return rsctl("submit", "job.yaml")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +89,8 @@ def submit(rsctl: Rsctl, script: str, forks: dict[str, str], **keys: Any) -> Any
         ),
     ],
 )
-def test_a_rank_that_leaves_early(
-    rsctl: Rsctl, torch_forks: dict[str, str], script: str, message: str
-) -> None:
-    done = submit(rsctl, script, torch_forks)
+def test_a_rank_that_leaves_early(rsctl: Rsctl, script: str, message: str) -> None:
+    done = submit(rsctl, script)
     assert done.exit_code == 1, done.stdout
     assert f"cause: {message}\n" in done.stderr
     assert "worker-1 (rank 1) left early at " in done.stderr
@@ -98,8 +103,8 @@ def test_a_rank_that_leaves_early(
     assert after["worker-0"] == ("failed", "as a result of the failure of worker-1")
 
 
-def test_ranks_of_one_node(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
-    done = submit(rsctl, DDP + END, torch_forks, workers={"count": 1, "processes": 2})
+def test_ranks_of_one_node(rsctl: Rsctl) -> None:
+    done = submit(rsctl, DDP + END, workers={"count": 1, "processes": 2})
     assert done.exit_code == 1, done.stdout
     message = "rank 1 ended with exit code 0 while rank 0 waited for it in an all-reduce"
     assert f"cause: {message}\n" in done.stderr
@@ -130,8 +135,8 @@ def test_ranks_of_one_node(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
         ),
     ],
 )
-def test_ranks_that_end_apart(rsctl: Rsctl, torch_forks: dict[str, str], script: str) -> None:
-    done = submit(rsctl, script, torch_forks)
+def test_ranks_that_end_apart(rsctl: Rsctl, script: str) -> None:
+    done = submit(rsctl, script)
     assert done.exit_code == 0, done.stdout + done.stderr
 
 
@@ -148,7 +153,7 @@ def test_ranks_that_end_apart(rsctl: Rsctl, torch_forks: dict[str, str], script:
     ],
 )
 def test_a_rank_that_leaves_beside_reducers(
-    rsctl: Rsctl, torch_forks: dict[str, str], leave: str, message: str, on_loss: str
+    rsctl: Rsctl, leave: str, message: str, on_loss: str
 ) -> None:
     script = f"""
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
@@ -158,7 +163,7 @@ for step in range(3):
     model(torch.ones(1, 2)).sum().backward()
 """
     pool = {"reducers": {"count": 1}, "comm": {"on_reducer_loss": on_loss}}
-    done = submit(rsctl, script, torch_forks, **pool)
+    done = submit(rsctl, script, **pool)
     assert done.exit_code == 1, done.stdout
     assert f"cause: {message}\n" in done.stderr
     assert "on_reducer_loss" not in done.stderr

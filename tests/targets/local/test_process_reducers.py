@@ -70,7 +70,8 @@ def test_a_script_trains_over_reducers_as_it_is_and_by_tls_where_the_job_asks_fo
         reducers={"count": 2},
         comm={"bucket_mb": 8},
     )
-    done = rsctl("submit", job, **torch_forks)
+    rsctl.env.update(torch_forks)
+    done = rsctl("submit", job)
     assert done.exit_code == 0, done.stderr
     assert (
         "worker-0/0 | rsctl: gradients of DistributedDataParallel: 2 nodes of 2 workers "

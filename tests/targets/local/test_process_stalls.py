@@ -24,7 +24,14 @@ SCRIPT = Path(__file__).parents[2] / "kit" / "scripts" / "faults.py"
 DDP = "all_reduce of [641] Float"
 
 
-def submit(rsctl: Rsctl, fault: str, forks: dict[str, str], **keys: Any) -> str:
+@pytest.fixture
+def rsctl(rsctl: Rsctl, torch_forks: dict[str, str]) -> Rsctl:
+    """Its jobs do not spend their time on importing torch."""
+    rsctl.env.update(torch_forks)
+    return rsctl
+
+
+def submit(rsctl: Rsctl, fault: str, **keys: Any) -> str:
     source = rsctl.folder / "source"
     source.mkdir(exist_ok=True)
     shutil.copy(SCRIPT, source / "train.py")
@@ -33,7 +40,7 @@ def submit(rsctl: Rsctl, fault: str, forks: dict[str, str], **keys: Any) -> str:
     job = rsctl.write_job(
         **{"run": run, "workers": {"count": 2, "processes": 2}, "limits": limits, **keys}
     )
-    return rsctl.detach(job, **forks)
+    return rsctl.detach(job)
 
 
 def stall(rsctl: Rsctl, run: str) -> tuple[str | None, str]:
@@ -66,16 +73,15 @@ def line_of(text: str) -> str:
     return f"train.py:{next(i for i, t in enumerate(texts, 1) if t.strip() == text)}"
 
 
-def test_the_guilty_rank_of_a_hang_is_named(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
+def test_the_guilty_rank_of_a_hang_is_named(rsctl: Rsctl) -> None:
     keys = {"limits": {"stall": "10s"}}  # 20 ranks come to their wait, on a busy machine too
-    runs = {
-        fault: submit(rsctl, fault, torch_forks, **keys)
-        for fault in ("absent", "stop", "lock", "exit")
-    }
-    runs["skip"] = submit(rsctl, "skip", torch_forks, reducers={"count": 1}, **keys)
-    found = {fault: stall(rsctl, run) for fault, run in runs.items()}
-    for run in runs.values():
-        os.kill(rsctl.supervisor(run), signal.SIGTERM)
+    runs = {"skip": submit(rsctl, "skip", reducers={"count": 1}, **keys)}
+    for fault in ("absent", "stop", "exit", "lock"):
+        runs[fault] = submit(rsctl, fault, **keys)
+    found = {}
+    for fault in sorted(runs, key="lock".__ne__):  # that rank uses a processor until it is ended
+        found[fault] = stall(rsctl, runs[fault])
+        os.kill(rsctl.supervisor(runs[fault]), signal.SIGTERM)
 
     assert {replica for replica, _ in found.values()} == {"worker-1"}
     why = {fault: text for fault, (_, text) in found.items()}
@@ -96,10 +102,8 @@ def test_the_guilty_rank_of_a_hang_is_named(rsctl: Rsctl, torch_forks: dict[str,
     wait_until(lambda: not any(map(rsctl.processes, runs.values())), "the end of all processes")
 
 
-def test_the_rank_whose_call_makes_others_abort_is_named(
-    rsctl: Rsctl, torch_forks: dict[str, str]
-) -> None:
-    found = failure(rsctl, submit(rsctl, "large", torch_forks))
+def test_the_rank_whose_call_makes_others_abort_is_named(rsctl: Rsctl) -> None:
+    found = failure(rsctl, submit(rsctl, "large"))
     assert (found["rank"], found["replica"]) == (2, "worker-1")
     assert found["causes"][0]["code"] == "collective-mismatch"
     assert found["causes"][0]["message"].startswith(
@@ -107,11 +111,9 @@ def test_the_rank_whose_call_makes_others_abort_is_named(
     )
 
 
-def test_a_stall_is_a_warning_and_debug_names_who_holds_the_others_up(
-    rsctl: Rsctl, torch_forks: dict[str, str]
-) -> None:
+def test_a_stall_is_a_warning_and_debug_names_who_holds_the_others_up(rsctl: Rsctl) -> None:
     patient = {"script": "train.py", "args": ["none"], "env": {"RSCTL_TRANSPORT_SILENCE": 100}}
-    run = submit(rsctl, "none", torch_forks, run=patient, reducers={"count": 1})
+    run = submit(rsctl, "none", run=patient, reducers={"count": 1})
     rsctl.wait_for_log(run, "step 5")
     for pid in processes_of(run, "reducer-0"):
         if b"rsctl.transport.reduce" in Path(f"/proc/{pid}/cmdline").read_bytes():

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,24 +183,26 @@ print(dist.get_backend(), dist.get_world_size())
 """
 
 
-def test_pytorch_finds_the_backend_by_its_name(in_interpreter: Callable[..., Any]) -> None:
-    ended = in_interpreter(REGISTERED, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+def test_pytorch_finds_the_backend_by_its_name(alone: Callable[..., Any]) -> None:
+    ended = alone(REGISTERED, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert (ended.code, ended.out) == (0, "rsctl 1\n"), ended.err
 
 
 @pytest.mark.parametrize("asked", ["rsctl", "gloo"])
 def test_torchcomms_in_place_of_the_backend_is_told_before_the_start(
-    in_interpreter: Callable[..., Any], asked: str
+    alone: Callable[..., Any], asked: str
 ) -> None:
     from torch.distributed import distributed_c10d as c10d
 
     program = (
         "import torch.distributed as dist\n"
-        "dist.distributed_c10d._TORCHCOMM_AVAILABLE = True\n"
+        "c10d = dist.distributed_c10d\n"
+        "c10d._TORCHCOMM_AVAILABLE = True\n"
+        "if hasattr(c10d, 'dist_config'):\n    c10d.dist_config.use_torchcomms = True\n"
         f"dist.init_process_group({asked!r})\nprint(dist.get_backend())"
     )
     comm = {"RSCTL_COMM_BACKEND": "rsctl"}
-    ended = in_interpreter(program, **comm, TORCH_DISTRIBUTED_USE_TORCHCOMMS="1")
+    ended = alone(program, **comm, TORCH_DISTRIBUTED_USE_TORCHCOMMS="1")
     has_torchcomms = hasattr(c10d, "_TORCHCOMM_AVAILABLE")
     if not has_torchcomms or hasattr(c10d, "_torchcomms_handles_backend"):
         assert (ended.code, ended.out) == (0, "rsctl\n"), ended.err
@@ -283,7 +286,7 @@ def test_without_a_wish_one_small_module_is_imported(
 
 
 def test_a_module_that_is_broken_does_not_break_torch(
-    environ: dict[str, str], import_torch: str, tmp_path: Any
+    alone: Callable[..., Any], environ: dict[str, str], tmp_path: Path
 ) -> None:
     package = tmp_path / "rsctl" / "transport" / "pytorch"
     package.mkdir(parents=True)
@@ -294,16 +297,9 @@ def test_a_module_that_is_broken_does_not_break_torch(
     shutil.copy(str(binding.__file__), package)
     (package / "attach.py").write_text("import what_is_not_there")
     path = f"{tmp_path}{os.pathsep}{environ['PYTHONPATH']}"
-    ended = subprocess.run(
-        [sys.executable, "-c", f"{import_torch}; print(torch.ones(2).sum().item())"],
-        env={**environ, "PYTHONPATH": path, "RSCTL_COMM_BACKEND": "gloo"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stdout == "2.0\n"
-    assert ended.stderr == (
+    ended = alone("print(torch.ones(2).sum().item())", PYTHONPATH=path, RSCTL_COMM_BACKEND="gloo")
+    assert (ended.code, ended.out) == (0, "2.0\n")
+    assert ended.err == (
         "rsctl cannot attach to PyTorch: ModuleNotFoundError: No module named 'what_is_not_there'\n"
     )
 
