@@ -99,9 +99,9 @@ MESSAGE_KINDS = (
     ),
     _kind(
         "setting",
-        r"(?:must|should|needs? to|has to|have to|please) (?:also )?(?:be )?(?:set\b|specif|provide"
-        r"|contain\b|include\b"
-        r"|pass\b|passed|given?\b|define)|(?:is|are) required\b|(?:is|are|was|been) (?:missing|not "
+        r"(?:must|should|needs? to|has to|have to|please) (?:also )?(?:be )?(?:set\b|specified"
+        r"|specify|provide|contain\b|include\b|pass\b|passed|given?\b|define)"
+        r"|(?:is|are) required\b|(?:is|are|was|been) (?:missing|not "
         r"(?:set|specified|provided|given|configured|defined))"
         r"|\brequires? (?:an?|the|you|at least) "
         r"|\bno [\w ]{1,40} (?:specified|provided|given|set|passed)\b",
