@@ -109,8 +109,7 @@ class PreparedBench:
     ) -> Bench:
         """Run the remaining runs of a claimed bench; see `rsctl.api.run_bench`."""
         check_count("parallel", parallel, 1)
-        if self.plan.job.tracking or self.plan.job.notify:
-            bench.start_trackers()
+        has_receivers = self.plan.job.tracking or self.plan.job.notify
         bench.record = driver.run_bench(
             self.plan,
             bench.record,
@@ -118,6 +117,7 @@ class PreparedBench:
             fail_fast=fail_fast,
             observer=observer,
             stop=stop,
+            begun=bench.start_trackers if has_receivers else lambda: None,
         )
         return bench
 
