@@ -8,7 +8,6 @@ differs from `python -m rsctl` in what /proc says of its start. Not for tests of
 from __future__ import annotations
 
 import fcntl
-import gc
 import importlib
 import os
 import pkgutil
@@ -197,6 +196,5 @@ if __name__ == "__main__":
     _given = ("", os.getcwd(), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     _LIBRARIES = [folder for folder in sys.path if folder not in _given]
     _import_all()
-    gc.collect()
-    gc.freeze()
+    fork_server.settle()
     fork_server.be(lambda: _run(fork_server.listen(sys.argv[1])))
