@@ -47,10 +47,11 @@ CLEAR_KINDS = (
     ),
     _kind(
         "setting",
-        r"mutually exclusive|at the same time|\b(?:only|exactly|either) one of\b|only pass one\b"
+        r"mutually exclusive|\b(?:not|cannot|can't) [^\n]{1,120} at the same time"
+        r"|\b(?:only|exactly|either) one of\b|only pass one\b"
         r"|\bnot both\b|\b(?:used|combined|set|specified|passed|given|enabled) (?:together|"
-        r"simultaneously)|(?:incompatible|not compatible|conflicts?) with\b"
-        r"|given [^\n]{1,80} in [^\n]{1,80} and ",
+        r"simultaneously)|(?:incompatible|not compatible|conflicts?) with\b(?![^\n]{0,40}\b(?:size"
+        r"|shape|layer|model|checkpoint)\b)|not sure how to proceed",
         "two settings exclude each other",
         "keep one of the two that the message names, and remove or change the other, in {where}",
     ),
@@ -64,8 +65,8 @@ MESSAGE_KINDS = (
         r"not (?:yet |currently |been )*(?:supported|implemented)\b|\bunsupported\b"
         r"|(?:not|n't|cannot) (?:yet |currently )?(?:support|handle)\b"
         r"|only (?:\w{1,20} ){0,3}supports?\b|only [^\n]{1,80} (?:is|are) supported"
-        r"|\bno [\w ]{1,40} support\b",
-        "what the script asks for is not supported",
+        r"|\bno [\w ]{1,40} support\b|\bnot available\b",
+        "what the script asks for is not supported or not available",
         "use another value, type or combination than the one that the message names, in {where}; "
         "another version of {package} may support it",
     ),
@@ -74,23 +75,22 @@ MESSAGE_KINDS = (
         r"\balready (?:exists?|been|in use|registered|initiali[sz]ed|started|defined|set)\b"
         r"|\b(?:more than once|twice)\b",
         "something exists already, or was called a second time",
-        "make or call it once, in {where}: remove what an earlier start left, and let one rank do "
-        "what must happen once",
+        "make or call it once, in {where}, or test before whether it exists; remove what an "
+        "earlier start left, and let one rank make what ranks share",
     ),
     _kind(
         "setting",
         r"(?:not|isn't) (?:a |an |one of |among )?(?:in (?=[\[({])|recogni[sz]ed|known|valid\b)"
-        r"|\b(?:unknown(?! ?:| error| exception)|unrecogni[sz]ed"
-        r"|invalid(?! (?:shape|size|argument|usage|memory|dimension|index|state)))\b"
-        r"|(?:should|must) be (?:one of|either|in (?=[\[({]))"
-        r"|\bchoose (?:from|one)\b|\bnot found\b|(?:could|can)(?: ?not|n't) (?:be found|find)\b"
-        r"|\bnot available\b",
-        "a value or a name is not one of those that the code knows",
+        r"|\b(?:(?<!\.)unknown(?! ?:| (?:error|exception|failure|reason))|unrecogni[sz]ed"
+        r"|invalid (?:[\w-]{1,20} )?(?:name|type|mode|value|choice|option|device|backend))\b"
+        r"|(?:should|must) be (?:one of|either|in (?=[\[({][\"'a-z]))"
+        r"|\bchoose (?:from|one)\b|\bnot found\b|(?:could|can)(?: ?not|n't) (?:be found|find)\b",
+        "a value or a name is unknown, or what it names does not exist",
         "compare it with the names that the message, the files or the documentation of {package} "
         "list (its spelling, the version that has it), and correct it in {where}",
     ),
     _kind(
-        "timeout",
+        "exception",
         r"\btimed[ -]?out\b|\btime-?out (?:after|of|expired|while|waiting)|deadline exceeded"
         r"|took too long",
         "a process waited in vain for another process, a server or a file",
@@ -103,27 +103,29 @@ MESSAGE_KINDS = (
         r"|specify|provide|contain\b|include\b|pass\b|passed|given?\b|define)"
         r"|(?:is|are) required\b|(?:is|are|was|been) (?:missing|not "
         r"(?:set|specified|provided|given|configured|defined))"
-        r"|\brequires? (?:an?|the|you|at least) "
+        r"|\brequires? (?:the|you|at least) "
         r"|\bno [\w ]{1,40} (?:specified|provided|given|set|passed)\b",
         "an option, argument or field that the code needs is not given",
         "give what the message names, in {where}",
     ),
     _kind(
         "setting",
-        r"(?<!deadline )exceed|\btoo (?:long|large|big|small|short|many|few)\b"
-        r"|\b(?:greater|less|larger|smaller|more|fewer|higher|lower) than\b"
+        r"\bexceeds?\b|\btoo (?:long|large|big|small|short|few)\b"
+        r"|\btoo many\b(?! (?:\w{1,20} )?(?:requests|connections|attempts|retries|failures|errors))"
+        r"|\b(?:greater|less|larger|smaller|more|fewer|higher|lower) than\b(?! \S{1,12} (?:times|"
+        r"seconds|attempts|retries))"
         r"|\bat (?:least|most)\b(?! one)|out of (?:range|bounds)"
         r"|\bdivisible\b|\bmultiple of\b|(?:must|should) be "
-        r"(?:positive|non-?negative|even\b|[^\n]{0,40}[<>]=? ?-?\d)",
+        r"(?:positive|non-?negative|even\b|in (?=[\[(]-?[\d.])|[^\n]{0,40}[<>]=? ?-?\d)",
         "a number is outside the limits that the code accepts",
-        "compare the numbers that the message names: change the size of the batch, the model, the "
-        "data or the number of ranks that gives them, in {where}",
+        "compare the numbers that the message names: change what gives them (an option, the size "
+        "of the batch, the model or the data, the number of ranks), in {where}",
     ),
     _kind(
         "setting",
         r"\bexpect(?:s|ed)? [^\n]{1,160}\b(?:got|but|received|found|given)\b|does(?: not|n't) match"
         r"|\bmust (?:be )?(?:equal|match|the same)\b|\bmismatch"
-        r"|\bnot (?:equal|match|the same|identical)\b|\binconsistent\b|[^=!<>][=!]=[^=]",
+        r"|\bnot (?:equal|match|the same|identical)\b|\binconsistent\b| [=!]= ",
         "two values that must agree differ",
         "print both, and correct the one that is wrong (an option, the data, the checkpoint, the "
         "model, the number of ranks), in {where}",
