@@ -32,7 +32,7 @@ _MEMBER = re.compile(r" *\+[-+]{3,60} \d{1,4} -{3}")
 _GROUP_MARGIN = re.compile(r" *(?:\| ?|\+[-+ ]*(?:\d{1,4} -+)?)")
 _FRAME = re.compile(r'\s*File "([^"\n]{1,300})", line (\d{1,7})(?:, in ([^\n]{1,100}))?$')
 _RAISED = re.compile(
-    r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}"
+    r"((?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,80}"
     r"|(?:[A-Za-z_]\w{0,60}\.){1,8}[a-z]{0,8}(?:error|timeout))"
     r"(?: {0,40}: ?(.{0,4096}))?$"
 )

@@ -1152,6 +1152,20 @@ def test_a_function_of_the_script_or_with_a_check_raised_itself(
     assert raised.inside == raised_at
 
 
+def test_a_class_that_is_private_to_its_module_is_an_exception() -> None:
+    # https://github.com/googleapis/python-aiplatform/issues/2177,
+    # https://github.com/spaceone-dev/homi/issues/22
+    raised = (
+        "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n"
+        "        status = StatusCode.UNKNOWN\n"
+        '        details = "Exception calling application: wrapper() missing 1 required positional '
+        "argument: 'context'\""
+    )
+    message = _below("grpc/_channel.py", "stub.Get(x)", raised).message
+    assert message.startswith("code of grpc failed: grpc._channel._InactiveRpcError: ")
+    assert "Exception calling application" in message
+
+
 def test_a_file_that_cannot_be_renamed_has_two_paths() -> None:
     # https://github.com/huggingface/pytorch-image-models/issues/2407
     raised = "FileNotFoundError: [Errno 2] No such file or directory: '/o/tmp.pt' -> '/o/last.pt'"
