@@ -11,12 +11,13 @@ from rsctl.known_errors import KnownError
 from rsctl.runs.stream.raiser_kinds import BY_CODE
 
 
-def _kind(code: str, words: str, summary: str, remedy: str) -> KnownError:
+def cause(code: str, words: str, summary: str, remedy: str) -> KnownError:
+    """A row of the tables: words of a message in any case, what they mean, and the remedy."""
     return KnownError(code, remedy, pattern=rf"{BY_CODE}[^\n]*?(?i:{words})", summary=summary)
 
 
 CLEAR_KINDS = (
-    _kind(
+    cause(
         "binary",
         r"(?:not|n't|never) (?:been )?(?:built|compiled) (?:with|for)\b|\bbuilt without\b"
         r"|requires? (?:the )?(?:cuda|c\+\+|compiled|fused) (?:extension|kernel|op)s?\b"
@@ -25,7 +26,7 @@ CLEAR_KINDS = (
         "install a build that has it, for the image's torch and CUDA: a vendor's image.base, or a "
         "build in the image; otherwise choose another backend or option in {call}",
     ),
-    _kind(
+    cause(
         "package-versions",
         r"requires? [^\n]{0,40}(?:[<>=]=|\b\d[\d.]{0,8} or (?:newer|later|higher|above))"
         r"|version (?:mismatch|conflict)|\b(?:newer|older|different|incompatible|unsupported) "
@@ -37,7 +38,7 @@ CLEAR_KINDS = (
         "install the version of {package} that the message names, or that the calling code was "
         "written for, in image.python; otherwise change {call}",
     ),
-    _kind(
+    cause(
         "module",
         r"\bis not installed|(?:must|to|should) be installed|not appear to be installed"
         r"|\bpip3? install |please install ",
@@ -45,7 +46,7 @@ CLEAR_KINDS = (
         "install it: a Python package in image.python, a program in image.apt; otherwise turn off "
         "the option that uses it, in {call}",
     ),
-    _kind(
+    cause(
         "setting",
         r"mutually exclusive|\b(?:not|cannot|can't) [^\n]{1,120} at the same time"
         r"|\b(?:only|exactly|either) one of\b|only pass one\b"
@@ -60,7 +61,7 @@ CLEAR_KINDS = (
 
 MESSAGE_KINDS = (
     *CLEAR_KINDS,
-    _kind(
+    cause(
         "setting",
         r"not (?:yet |currently |been )*(?:supported|implemented)\b|\bunsupported\b"
         r"|(?:not|n't|cannot) (?:yet |currently )?(?:support|handle)\b"
@@ -70,7 +71,7 @@ MESSAGE_KINDS = (
         "use another value, type or combination than the one that the message names, in {where}; "
         "another version of {package} may support it",
     ),
-    _kind(
+    cause(
         "setting",
         r"\balready (?:exists?|been|in use|registered|initiali[sz]ed|started|defined|set)\b"
         r"|\b(?:more than once|twice)\b",
@@ -78,7 +79,7 @@ MESSAGE_KINDS = (
         "make or call it once, in {where}, or test before whether it exists; remove what an "
         "earlier start left, and let one rank make what ranks share",
     ),
-    _kind(
+    cause(
         "setting",
         r"(?:not|isn't) (?:a |an |one of |among )?(?:in (?=[\[({])|recogni[sz]ed|known|valid\b)"
         r"|\b(?:(?<!\.)unknown(?! ?:| (?:error|exception|failure|reason))|unrecogni[sz]ed"
@@ -89,7 +90,7 @@ MESSAGE_KINDS = (
         "compare it with the names that the message, the files or the documentation of {package} "
         "list (its spelling, the version that has it), and correct it in {where}",
     ),
-    _kind(
+    cause(
         "exception",
         r"\btimed[ -]?out\b|\btime-?out (?:after|of|expired|while|waiting)|deadline exceeded"
         r"|took too long",
@@ -97,7 +98,7 @@ MESSAGE_KINDS = (
         "look at what {call} waits for: whether it runs, can be reached, or is slow; raise the "
         "limit of the time only if it is slow",
     ),
-    _kind(
+    cause(
         "setting",
         r"(?:must|should|needs? to|has to|have to|please) (?:also )?(?:be )?(?:set\b|specified"
         r"|specify|provide|contain\b|include\b|pass\b|passed|given?\b|define)"
@@ -108,7 +109,7 @@ MESSAGE_KINDS = (
         "an option, argument or field that the code needs is not given",
         "give what the message names, in {where}",
     ),
-    _kind(
+    cause(
         "setting",
         r"\bexceeds?\b|\btoo (?:long|large|big|small|short|few)\b"
         r"|\btoo many\b(?! (?:\w{1,20} )?(?:requests|connections|attempts|retries|failures|errors))"
@@ -121,7 +122,7 @@ MESSAGE_KINDS = (
         "compare the numbers that the message names: change what gives them (an option, the size "
         "of the batch, the model or the data, the number of ranks), in {where}",
     ),
-    _kind(
+    cause(
         "setting",
         r"\bexpect(?:s|ed)? [^\n]{1,160}\b(?:got|but|received|found|given)\b|does(?: not|n't) match"
         r"|\bmust (?:be )?(?:equal|match|the same)\b|\bmismatch"
