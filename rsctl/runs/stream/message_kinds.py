@@ -104,7 +104,7 @@ MESSAGE_KINDS = (
         r"|specify|provide|contain\b|include\b|pass\b|passed|given?\b|define)"
         r"|(?:is|are) required\b|(?:is|are|was|been) (?:missing|not "
         r"(?:set|specified|provided|given|configured|defined))"
-        r"|\brequires? (?:the|you|at least) "
+        r"|\brequires? (?:an?|the|you|at least) (?!\w{1,40} (?:of|with|to)\b)"
         r"|\bno [\w ]{1,40} (?:specified|provided|given|set|passed)\b",
         "an option, argument or field that the code needs is not given",
         "give what the message names, in {where}",

@@ -986,6 +986,7 @@ def test_a_message_of_another_meaning_keeps_its_kind(raised: str, said: str) -> 
         ("odd/a.py", "RuntimeError: The hook is already set", "setting", "once, in `run"),
         ("odd/a.py", "ValueError: Unknown mode: wide", "setting", "documentation of odd"),
         ("odd/a.py", "ValueError: rate must be specified", "setting", "give what the message"),
+        ("odd/a.py", "ValueError: stage 2 requires an optimizer", "setting", "give what the"),
         ("odd/a.py", "ValueError: rope must contain keys {'a'}", "setting", "give what the"),
         ("odd/a.py", "ValueError: count must be an integer > 0.", "setting", "compare the numbers"),
         ("odd/a.py", "RuntimeError: the lock timed out", "exception", "what `run(x)` at"),
