@@ -21,7 +21,7 @@ CLEAR_KINDS = (
         "binary",
         r"(?:not|n't|never) (?:been )?(?:built|compiled) (?:with|for)\b|\bbuilt without\b"
         r"|requires? (?:the )?(?:cuda|c\+\+|compiled|fused) (?:extension|kernel|op)s?\b"
-        r"|(?:not|n't) have [\w-]{1,30} (?:\w{1,20} )?support\b",
+        r"|(?:not|n't) have (?:cuda|gpu|mpi|rocm)[\w-]{0,20} (?:\w{1,20} )?support\b",
         "a package was built without a part that the script uses",
         "install a build that has it, for the image's torch and CUDA: a vendor's image.base, or a "
         "build in the image; otherwise choose another backend or option in {call}",
@@ -103,7 +103,7 @@ MESSAGE_KINDS = (
         r"(?:must|should|needs? to|has to|have to|please) (?:also )?(?:be )?(?:set\b|specified"
         r"|specify|provide|contain\b|include\b|pass\b|passed|given?\b|define)"
         r"|(?:is|are) required\b|(?:is|are|was|been) (?:missing|not "
-        r"(?:set|specified|provided|given|configured|defined))"
+        r"(?:set|specified|provided|given|configured))"
         r"|\brequires? (?:an?|the|you|at least) (?!\w{1,40} (?:of|with|to)\b)"
         r"|\bno [\w ]{1,40} (?:specified|provided|given|set|passed)\b",
         "an option, argument or field that the code needs is not given",

@@ -235,7 +235,7 @@ PLACES = (
         r"(?:sklearn/(?:metrics|utils/validation)|torchmetrics/|evaluate/|seqeval/)",
         "",
         "the metric's arguments (average=), predictions (classes by argmax, or scores) and "
-        "labels (without -100)",
+        "labels (without -100; of both classes for AUC)",
     ),
     cause(
         "setting",

@@ -982,6 +982,9 @@ def test_a_message_of_another_meaning_keeps_its_kind(raised: str, said: str) -> 
         ("deepspeed/__init__.py", "AssertionError: Not sure how to proceed, we were given "
          "deepspeed configs in the deepspeed arguments and deepspeed.initialize() function call",
          "deepspeed", "keep one of the two"),
+        # https://github.com/scikit-learn/scikit-learn/blob/1.5.0/sklearn/metrics/_ranking.py
+        ("sklearn/metrics/_ranking.py", "ValueError: Only one class present in y_true. ROC AUC "
+         "score is not defined in that case.", "setting", "with `run(x)` at /app/train.py:8"),
         ("odd/a.py", "ValueError: the mode wide is not supported", "setting", "version of odd"),
         ("odd/a.py", "RuntimeError: The hook is already set", "setting", "once, in `run"),
         ("odd/a.py", "ValueError: Unknown mode: wide", "setting", "documentation of odd"),
@@ -1076,6 +1079,7 @@ def test_a_check_of_the_script_itself_is_not_read_for_words(raised: str) -> None
         "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
         "one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
         "RuntimeError: two ranks wrote to the file at the same time",
+        "RuntimeError: Gpt does not have gradient checkpointing support",
         "RuntimeError: the call failed: StatusCode.UNKNOWN",
         "struct.error: unpack requires a buffer of 4 bytes",
         "subprocess.CalledProcessError: Command 'pip install -r x.txt' returned non-zero exit "
