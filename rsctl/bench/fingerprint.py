@@ -148,10 +148,10 @@ def shown_differences(
             )
     sides = (before, after)
     have_variables |= all(any(name.startswith(_ENV) for name in side) for side in sides)
-    unsure = () if have_variables else (_ENV,)
-    unsure += (_FILE,) if OTHER_FILES in {**before, **after} else ()
+    unsure = [] if have_variables else [_ENV]
+    unsure += [_FILE] if OTHER_FILES in {**before, **after} else []
     found = differences(before, after)
-    return [one if one.name.startswith(unsure) else _or_absent(one) for one in found]
+    return [one if one.name.startswith(tuple(unsure)) else _or_absent(one) for one in found]
 
 
 def _or_absent(one: Difference) -> Difference:

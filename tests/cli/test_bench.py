@@ -385,7 +385,6 @@ def test_other_runs_on_the_machine_are_named_after_a_bench(
         f"warning: 5 other runs on this machine, such as job-aaaaaa, may have slowed the runs of "
         f"{bench}\n    -> measure again with --new when no other run is active\n"
     ) in said
-    monkeypatch.undo()
 
 
 def test_a_bench_has_the_commit_that_it_was_last_started_at(
