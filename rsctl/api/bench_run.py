@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Union
 
 from rsctl.api.arguments import MOST_REPETITIONS, check_count
@@ -20,6 +21,7 @@ from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.run import Stop
 from rsctl.bench.schedule import TrialKeys, pending, unsuccessful
 from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.images.git_commit import commit_of
 from rsctl.runs.store import Store, store_file
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission
@@ -38,6 +40,8 @@ def claim(record: BenchRecord, new: bool, excluded: Collection[str] = ()) -> Ben
     """The latest bench of the store that measures the same; otherwise, or if `new` or if its ID is
     `excluded`, this one, recorded.
     """
+    commit = commit_of(Path(record.folder))
+    record.commit = commit and commit.label
     with closing(Store()) as store:
         return Bench(Benches(store).claim(record, new, excluded))
 
