@@ -15,6 +15,7 @@ An error after the target has accepted the job is a ResultUnknown, see `rsctl.cl
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -228,7 +229,7 @@ def script_job(script: str, arguments: list[str], workers: int) -> str:
     from rsctl.job.from_command import read_command
 
     with suppress(ValueError):
-        script = str(Path(script).resolve().relative_to(Path.cwd()))
+        script = str(Path(os.path.realpath(script)).relative_to(Path.cwd()))
     return job_text(read_command([script, *arguments])._replace(nodes=workers), Path())
 
 

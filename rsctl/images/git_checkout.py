@@ -198,7 +198,7 @@ def _write_submodule(
         _remove(place)
         os.mkdir(place)
     own = repository.top / os.fsdecode(entry.path)
-    is_there = own.resolve() == own and (own / ".git").exists()
+    is_there = os.path.realpath(own) == str(own) and (own / ".git").exists()
     found = find_repository(own) if is_there else None
     if found is None:
         return

@@ -31,7 +31,7 @@ class Session:
         """The path of a job file. Raises RsctlError unless it is a file below `root`."""
         try:
             is_file = (self.root / name).is_file()
-            is_inside = (self.root / name).resolve().is_relative_to(self.root)
+            is_inside = Path(os.path.realpath(self.root / name)).is_relative_to(self.root)
         except (OSError, ValueError) as problem:  # such as a name that is too long
             shown = repr(name) if len(name) <= _LONGEST else f"{name[:_LONGEST]!r}…"
             finding = error("mcp", f"{shown} is not a path: {problem.args[-1]}", "check the path")

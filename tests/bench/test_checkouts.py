@@ -227,14 +227,15 @@ def test_a_submodule_does_not_follow_a_link_of_its_name(repository: Path, tmp_pa
     assert (found, list(outside.iterdir())) == ({"lib/inner.py": "inner\n"}, [])
 
 
+@pytest.mark.parametrize("target", ["../other", "lib"])
 def test_a_submodule_is_not_one_to_which_a_link_of_the_working_tree_leads(
-    repository: Path, tmp_path: Path
+    repository: Path, tmp_path: Path, target: str
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
     git(other, "init", "-q", "-b", "main")
     (other / "private.txt").write_text("private\n")
-    (repository / "lib").symlink_to(other)
+    (repository / "lib").symlink_to(target)
     name = raw_commit(repository, ("160000", "lib", commit(other)))
     assert files(check_out(name, str(repository)).folder) == {}
 

@@ -381,11 +381,13 @@ def test_a_script_of_this_folder_may_have_its_whole_path(rsctl: Cli) -> None:
         (["job.yaml", "--print-job"], "--print-job requires a script"),
         (["job.yaml", "--", "x"], "is a job file; use --set 'run.args=[\"x\"]'"),
         (["missing.py"], "script 'missing.py' does not exist"),
+        (["loop.py"], "script 'loop.py' does not exist"),
         (["train.py", "--lr", "0.1"], "write arguments of the script after --"),
     ],
 )
 def test_what_is_for_scripts_alone(rsctl: Cli, words: list[str], message: str) -> None:
     job(rsctl, "true")
+    (rsctl.folder / "loop.py").symlink_to("loop.py")
     done = rsctl("submit", *words)
     assert done.code == 2
     said = " ".join(done.err.split())

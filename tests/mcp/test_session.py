@@ -52,6 +52,12 @@ def test_a_name_that_is_no_path(session: Session, name: str) -> None:
     assert not session.is_job_file(name.removesuffix(".yaml"))
 
 
+def test_a_link_to_itself_is_no_file(session: Session) -> None:
+    (session.root / "loop.yaml").symlink_to("loop.yaml")
+    with pytest.raises(RsctlError, match="is not a file in"):
+        session.job_file("loop.yaml")
+
+
 @pytest.mark.parametrize("name", ["b.json", "j.yaml", "j.yml", "-"])
 def test_a_source_that_is_named_like_a_file_must_exist(session: Session, name: str) -> None:
     with pytest.raises(RsctlError) as caught:

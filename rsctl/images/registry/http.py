@@ -168,7 +168,9 @@ def _no_answer(host: str, problem: Exception) -> RsctlError:
 
 
 def _session() -> requests.Session:
-    return http_session(
+    import ssl
+
+    session = http_session(
         total=3,
         connect=1,
         read=1,
@@ -179,6 +181,10 @@ def _session() -> requests.Session:
         raise_on_status=False,
         respect_retry_after_header=False,
     )
+    # Docker trusts an authority without key usage; from Python 3.13 on urllib3 does not by itself.
+    context, adapter = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), session.adapters["https://"]
+    adapter.init_poolmanager(1, 1, ssl_context=context)  # type: ignore[attr-defined]
+    return session
 
 
 def _read(response: requests.Response, host: str) -> bytes:

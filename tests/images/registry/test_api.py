@@ -7,14 +7,18 @@ import hashlib
 import json
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import urllib3.connection
+from urllib3.util.ssl_ import create_urllib3_context
 
 from rsctl.findings import RsctlError
 from rsctl.images.registry import http
@@ -337,8 +341,8 @@ def test_a_log_in_server_that_talks_nonsense(serve: StartScript, body: bytes) ->
 
 @pytest.fixture
 def private_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The host of a registry with a certificate that only `tmp_path / "server.pem"` makes trusted,
-    where Docker looks for authorities in `tmp_path / "certs.d"`.
+    """The host of a registry whose certificate `tmp_path / "authority.pem"` alone makes trusted.
+    Docker looks for authorities in `tmp_path / "certs.d"`.
     """
 
     class Found(BaseHTTPRequestHandler):
@@ -368,18 +372,29 @@ def test_a_certificate_that_nobody_knows(private_registry: str) -> None:
 
 
 def test_an_authority_that_docker_knows_for_a_registry(
-    private_registry: str, tmp_path: Path
+    private_registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """https://docs.docker.com/engine/security/certificates/"""
+    """https://docs.docker.com/engine/security/certificates/
+
+    From Python 3.13 on urllib3 is strict: it refuses an authority without key usage.
+    """
+
+    def strict_context(**given: Any) -> ssl.SSLContext:
+        context = create_urllib3_context(**given)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(urllib3.connection, "create_urllib3_context", strict_context)
     folder = tmp_path / "certs.d" / private_registry
     folder.mkdir(parents=True)
-    (folder / "another.crt").write_bytes(certificate_file(tmp_path / "another").read_bytes())
+    certificate_file(tmp_path / "another")
+    (folder / "another.crt").write_bytes((tmp_path / "another" / "authority.pem").read_bytes())
     (folder / "broken.crt").write_text("not a certificate")
     (folder / "gone.crt").symlink_to("nowhere")
     with pytest.raises(RsctlError) as refused:
         find_pushed(f"{private_registry}/a:v1", None)
     assert refusal(refused.value)[1] == "certificate"
-    (folder / "ca.crt").write_bytes((tmp_path / "server.pem").read_bytes())
+    (folder / "ca.crt").write_bytes((tmp_path / "authority.pem").read_bytes())
     assert find_pushed(f"{private_registry}/a:v1", None) == DIGEST
 
 
