@@ -13,7 +13,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import find, settings
+from hypothesis.strategies import text
 
 from rsctl.cli.output import CI_VARIABLES
 from tests.kit import command_forks, fork_server
@@ -67,10 +68,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(item.path))
 
 
-def pytest_collection_finish() -> None:
-    """What collection has made stays to the end: nothing looks there for garbage."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What collection has made stays to the end: nothing looks there for garbage.
+
+    In .ci/run, collection alone comes first, and writes down what hypothesis takes from all modules
+    of rsctl. Else each worker would read their code.
+    """
     gc.freeze()
     gc.enable()
+    if session.config.option.collectonly:
+        find(text(), lambda _: True)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
