@@ -10,6 +10,7 @@ from time import sleep
 from typing import Any
 
 from rsctl.api.arguments import check_number
+from rsctl.api.reconcile import is_elsewhere
 from rsctl.api.run_handle import Run
 from rsctl.bench.cancel import cancel_bench, request_cancel
 from rsctl.bench.folder import BenchFolder
@@ -28,6 +29,7 @@ from rsctl.bench.summary import (
 )
 from rsctl.findings import ExitCode, JobState
 from rsctl.job.tracking import NOTIFY
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 
 CANCEL_SECONDS = 60.0
@@ -125,6 +127,16 @@ class Bench:
                 yield self.record
             if not is_driven:
                 return
+
+    def neighbours(self, since: str) -> list[str]:
+        """The other runs that were on this machine since a time in which its own runs were."""
+        with closing(Store()) as store:
+            found = [run for run in store.unfinished(since=since) if not is_elsewhere(run)]
+        own = self.record.all_runs
+        others = [run for run in found if run.run not in own]
+        if len(others) == len(found):
+            return []
+        return [run.run for run in others if run.ended or RunFolder(run.run).is_supervised()]
 
     def counts(self, cell: int) -> dict[JobState, int]:
         """How many repetitions of a cell are in which state; those not begun are not counted."""

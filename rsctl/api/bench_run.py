@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Union
 
 from rsctl.api.arguments import MOST_REPETITIONS, check_count
@@ -20,6 +21,7 @@ from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.run import Stop
 from rsctl.bench.schedule import TrialKeys, pending, unsuccessful
 from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.images.git_commit import commit_of
 from rsctl.runs.store import Store, store_file
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission
@@ -38,6 +40,8 @@ def claim(record: BenchRecord, new: bool, excluded: Collection[str] = ()) -> Ben
     """The latest bench of the store that measures the same; otherwise, or if `new` or if its ID is
     `excluded`, this one, recorded.
     """
+    commit = commit_of(Path(record.folder))
+    record.commit = commit and commit.label
     with closing(Store()) as store:
         return Bench(Benches(store).claim(record, new, excluded))
 
@@ -109,8 +113,7 @@ class PreparedBench:
     ) -> Bench:
         """Run the remaining runs of a claimed bench; see `rsctl.api.run_bench`."""
         check_count("parallel", parallel, 1)
-        if self.plan.job.tracking or self.plan.job.notify:
-            bench.start_trackers()
+        has_receivers = self.plan.job.tracking or self.plan.job.notify
         bench.record = driver.run_bench(
             self.plan,
             bench.record,
@@ -118,6 +121,7 @@ class PreparedBench:
             fail_fast=fail_fast,
             observer=observer,
             stop=stop,
+            begun=bench.start_trackers if has_receivers else lambda: None,
         )
         return bench
 

@@ -73,7 +73,7 @@ def write_reports(
     *,
     allow_inconclusive: bool = False,
 ) -> None:
-    """Write the files; without a gate, only the kinds that need no verdict. `name` is the job's.
+    """Write the files; Markdown without a gate says that there is no verdict. `name` is the job's.
 
     With `allow_inconclusive` a check without a verdict has passed in JUnit. Raises RsctlError.
     """
@@ -86,10 +86,14 @@ def write_reports(
         if report.kind == "junit":
             text = junit.after(name, runs, gate, allow_inconclusive)
             write_file(report.path, text.encode())
-        elif report.kind == "markdown" and gate is not None:
-            from rsctl.bench.formats.markdown import gate_comment
+        elif report.kind == "markdown":
+            from rsctl.bench.formats.markdown import gate_comment, ungated_comment
 
-            write_file(report.path, gate_comment(gate, name).encode())
+            if gate is None:
+                text = ungated_comment(candidate, metrics, name)
+            else:
+                text = gate_comment(gate, name)
+            write_file(report.path, text.encode())
         elif report.kind == "html":
             write_file(report.path, _html(candidate.label, gate).encode())
         elif report.kind == "metrics":

@@ -19,6 +19,6 @@ def make_origin(submission: Submission, file: str, folder: str) -> Origin:
     return Origin(
         file=file,
         folder=folder,
-        commit=commit and commit.revision + ("-dirty" if commit.is_changed else ""),
+        commit=commit and commit.label,
         content=content,
     )

@@ -68,6 +68,7 @@ def runs(
     name: str | None = None,
     states: Collection[JobState] = (),
     since: datetime | str | None = None,
+    target: str | None = None,
     groups: Mapping[str, str] | None = None,
     on_outdated: OnOutdated = ignore,
 ) -> list[Run]:
@@ -75,10 +76,10 @@ def runs(
 
     A `limit` of 0 lists all. `name` is a glob that the job's name matches; `states` are those to
     list; `since` is the earliest time of creation: a datetime, RFC 3339, or a duration ago such as
-    2h. With `groups`, a group by run such as its bench, `limit` is a number of groups, each with
-    all of its runs; a run without a group is its own. `on_outdated` gets the runs that may be out
-    of date, and the runs that cannot be read; these are left out. Raises RsctlError if the store
-    cannot be used.
+    2h; `target` is where they run. With `groups`, a group by run such as its bench, `limit` is a
+    number of groups, each with all of its runs; a run without a group is its own. `on_outdated`
+    gets the runs that may be out of date, and the runs that cannot be read; these are left out.
+    Raises RsctlError if the store cannot be used.
     """
     check_count("limit", limit)
     if name is not None:
@@ -86,16 +87,18 @@ def runs(
         if len(name) > _LONGEST_GLOB:
             why, remedy = "is too long", f"give a pattern of at most {_LONGEST_GLOB} characters"
             raise wrong("name", name, why, remedy)
+    if target is not None:
+        check_text("target", target)
     states = _known_states(states)
     since = None if since is None else moment("since", since)
     with closing(Store()) as store:
         reconcile_all(store.unfinished(), on_outdated)
         if groups:
-            ids = store.newest_ids(name=name, since=since)
+            ids = store.newest_ids(name=name, since=since, target=target)
             found = store.runs_of(ids if states else _first_groups(ids, groups, limit))
         else:
             most = -1 if states else limit or -1
-            found = store.runs(most, name=name, since=since)
+            found = store.runs(most, name=name, since=since, target=target)
         if not found and (lost := _without_record(store)):
             on_outdated(lost[0], (_lost(lost),))
         records = map(with_final_state, found)

@@ -92,9 +92,7 @@ class Comparison(msgspec.Struct, kw_only=True):
         a cell that a side does not have is named once.
         """
         remarks = (
-            m.remark
-            if m.remark == _ONE_RUN
-            else f"{m.where if m.remark.endswith(_NO_CELL) else _title(m)}: {m.remark}"
+            m.remark if m.remark == _ONE_RUN else f"{_subject(m, m.remark)}: {m.remark}"
             for m in self.metrics
             if m.remark
         )
@@ -200,7 +198,7 @@ def _lacking(sides: Sequence[Results], series: Sequence[Series | None], cell: Ce
     for side, one in zip(sides, series, strict=True):
         if one is None or not one.known:
             why = next(iter(one.reasons), None) if one else None
-            if cell and side.series and all(other.cell != cell for other in side.series):
+            if side.series and all(other.cell != cell for other in side.series):
                 why = _NO_CELL
             labels.setdefault(why or "not measured", []).append(side.label)
     return "; ".join(f"no data in {', '.join(of)}: {why}" for why, of in labels.items())
@@ -234,7 +232,9 @@ def _across(found: Sequence[Compared], cells: list[CellSides]) -> Compared:
     return compared
 
 
-def _title(metric: Compared) -> str:
+def _subject(metric: Compared, remark: str) -> str:
+    if remark.endswith(_NO_CELL):
+        return metric.where or "without a matrix"
     return describe_cell(metric.cell, metric.name)
 
 

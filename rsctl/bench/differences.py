@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 NOT_SET = "not set"
+OTHER_FILES = "other files"
+"""The name of the files beyond the number of files that are compared one by one."""
 ALTERNATIVES = " | "
 """The separator of values that differ between runs which should be equal."""
 

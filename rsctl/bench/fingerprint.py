@@ -15,6 +15,7 @@ import msgspec
 from rsctl.bench.differences import (
     ALTERNATIVES,
     NOT_SET,
+    OTHER_FILES,
     Difference,
     argument_differences,
     differences,
@@ -39,6 +40,8 @@ _CLOCK = re.compile(r", [0-9.]+ [MG]Hz(?: and [0-9]+ MHz)*")
 _RUNS_OWN_ENV = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR", "RSCTL_RUN", "RSCTL_CLUSTER")
 _ARGUMENTS = "arguments"
 _ENV = "env."
+_FILE = "file "
+_ABSENT = {_ENV: NOT_SET, _FILE: "does not exist", "package ": "not installed"}
 _SECRET = "(secret)"  # noqa: S105
 
 
@@ -124,8 +127,11 @@ def definition_differences(
     return differences(before, after, f"metrics.{metric}.")
 
 
-def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Difference]:
-    """Differences in what may differ.
+def shown_differences(
+    baseline: Fingerprint, candidate: Fingerprint, have_variables: bool = False
+) -> list[Difference]:
+    """Differences in what may differ. `have_variables` is whether both sides know all of
+    their variables, even if there are none.
 
     Files and packages count if both sides have recorded some: older measurements have a digest of
     their definition instead, which says nothing.
@@ -134,22 +140,26 @@ def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Dif
         {name: value for name, value in side.shown.items() if name != "definition"}
         for side in (baseline, candidate)
     )
-    for kind in ("file ", "package "):
+    for kind in (_FILE, "package "):
         if not all(any(name.startswith(kind) for name in side) for side in (before, after)):
             before, after = (
                 {name: value for name, value in side.items() if not name.startswith(kind)}
                 for side in (before, after)
             )
-    both_know = all(any(name.startswith(_ENV) for name in side) for side in (before, after))
+    sides = (before, after)
+    have_variables |= all(any(name.startswith(_ENV) for name in side) for side in sides)
+    unsure = [] if have_variables else [_ENV]
+    unsure += [_FILE] if OTHER_FILES in {**before, **after} else []
     found = differences(before, after)
-    return [or_not_set(one) if both_know else one for one in found]
+    return [one if one.name.startswith(tuple(unsure)) else _or_absent(one) for one in found]
 
 
-def or_not_set(one: Difference) -> Difference:
-    """The plan of a run has all its variables: one that it does not have is not set."""
-    if not one.name.startswith(_ENV):
-        return one
-    sides = (NOT_SET if value is None else value for value in (one.baseline, one.candidate))
+def _or_absent(one: Difference) -> Difference:
+    """A difference of a variable, a file or a package: one that a side does not have is absent, not
+    unknown.
+    """
+    absent = next((text for kind, text in _ABSENT.items() if one.name.startswith(kind)), None)
+    sides = (absent if value is None else value for value in (one.baseline, one.candidate))
     return Difference(one.name, *sides)
 
 

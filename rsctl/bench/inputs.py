@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
+from rsctl.bench.differences import OTHER_FILES
 from rsctl.bench.own_files import is_own_file
 from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.images.dockerignore import Dockerignore
@@ -47,7 +48,7 @@ def source_files(source: Path, ignored: Collection[Path] = ()) -> dict[str, str]
     chosen = sorted(_inputs(source, ignored), key=lambda entry: entry.name)
     found = {_key(e.name): BuildContext([e]).digest()[:_SHORT] for e in chosen[:_MOST_FILES]}
     if chosen[_MOST_FILES:]:
-        found["other files"] = BuildContext(chosen[_MOST_FILES:]).digest()[:_SHORT]
+        found[OTHER_FILES] = BuildContext(chosen[_MOST_FILES:]).digest()[:_SHORT]
     return found
 
 

@@ -96,7 +96,8 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     runs in an emulator of its cloud on this machine: its times say nothing of the cloud. A bench
     `against` something is paired: each cell is there twice, with a value of SIDE, the baseline's
     first. `content` are the files and packages that its runs use without an image: a digest or a
-    version by name. `rehearsal` are the options of the command that rehearsed it.
+    version by name. `rehearsal` are the options of the command that rehearsed it. `commit` is the
+    one that was checked out as it was last started, with `-dirty` behind it if files differed.
     """
 
     bench: str
@@ -119,6 +120,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     against: Optional[Against] = None
     content: dict[str, str] = {}
     rehearsal: list[str] = []
+    commit: Optional[str] = None
 
     def latest(self) -> dict[tuple[int, int], Trial]:
         """The attempt that counts of each repetition, by cell and repetition; in that order."""
@@ -181,7 +183,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
 
 _ABOUT = (
     *("cells", "spec", "file", "folder", "text", "settings", "rehearsed", "against", "content"),
-    "rehearsal",
+    *("rehearsal", "commit"),
 )
 _COLUMNS = ("name", "target", "definition", "state", "created", "ended", "repeat")
 
@@ -209,9 +211,9 @@ class Benches:
                 _insert(db, bench)
                 return bench
             db.execute(
-                "UPDATE benches SET repeat=max(repeat, ?), about=json_set(about, '$.claimed', ?)"
-                " WHERE id=?",
-                (bench.repeat, now(), *rows[0]),
+                "UPDATE benches SET repeat=max(repeat, ?),"
+                " about=json_set(about, '$.claimed', ?, '$.commit', ?) WHERE id=?",
+                (bench.repeat, now(), bench.commit, *rows[0]),
             )
             return _load(db, "WHERE id=?", rows[0])[0]
 

@@ -44,12 +44,14 @@ def run_bench(
     fail_fast: bool = False,
     observer: BenchObserver | None = None,
     stop: Callable[[], Stop] = lambda: None,
+    begun: Callable[[], None] = lambda: None,
 ) -> BenchRecord:
     """Run the runs of a recorded bench that have not succeeded; returns the record afterwards.
 
     `parallel` is the number of concurrent runs; by default one on this machine and for pairs that
     use the same machines in turn, and in a cloud as many as there are cells, 20 at most.
-    `fail_fast` ends all runs after the first failure. `stop` is called about twenty times a second.
+    `fail_fast` ends all runs after the first failure. `stop` is called about twenty times a second,
+    `begun` once, when the bench is recorded as running again.
     Raises RsctlError if no more runs can start, such as without credentials; what was submitted has
     ended then, and is recorded. Raises ResultUnknown if the state of a run cannot be read: it
     continues, and the next driver follows it.
@@ -58,7 +60,7 @@ def run_bench(
     current = CurrentBench(store, bench)
     driver = _Driver(prepared, current, observer or NullObserver(), parallel, fail_fast)
     try:
-        return driver.run(stop)
+        return driver.run(stop, begun)
     finally:
         driver.close()
         store.close()
@@ -97,9 +99,10 @@ class _Driver:
     def _is_driver(self) -> bool:
         return self._lock is not None
 
-    def run(self, stop: Callable[[], Stop]) -> BenchRecord:
+    def run(self, stop: Callable[[], Stop], begun: Callable[[], None]) -> BenchRecord:
         """Run until nothing remains, or an interruption stops it."""
         self._begin()
+        begun()
         while True:
             self._reload()
             wish = stop()

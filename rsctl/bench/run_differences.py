@@ -12,7 +12,6 @@ from rsctl.bench.fingerprint import (
     definition_differences,
     definitions,
     fixed_differences,
-    or_not_set,
     run_print,
     shown_differences,
 )
@@ -37,7 +36,7 @@ def run_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Diff
         found += definition_differences(before, after, name)
     names = {difference.name for difference in found}
     keys = [d for d in _key_differences(one, other) if d.name not in names]
-    shown = [or_not_set(difference) for difference in shown_differences(before, after)]
+    shown = shown_differences(before, after, have_variables=True)
     checks = _check_differences(store, one, other)
     every = [*found, *keys, *shown, *checks]
     return [e for number, e in enumerate(every) if e not in every[:number]]  # some are lists

@@ -30,7 +30,8 @@ from rsctl.cli.output import OUTPUT_LOST, abandon_stdout, abandon_unread, withou
 from rsctl.cli.show import print_events, print_message
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.cli.views.bench import BenchView, make_bench_view, print_result
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError, counted, warning
+from rsctl.runs.stream.events import now
 
 _MOST_REPETITIONS = 1000
 
@@ -155,7 +156,7 @@ def drive(
     interruption is handled in order, and a second one stops the wait for runs that are being
     cancelled.
     """
-    problem = None
+    problem, begun = None, now()
     for remark in prepared.remarks(bench):
         print_message(remark)
     try:
@@ -180,16 +181,27 @@ def drive(
         problem = caught
     interrupts.hold()
     bench.reload()
+    findings = [*(problem.findings if problem else ()), *_neighbour_findings(bench, begun)]
     exit_code = int(problem.exit_code if problem else bench.exit_code)
     if interrupts.count and not chosen.cancel_on_interrupt and not bench.is_complete:
         exit_code = int(ExitCode.INTERRUPTED)
     with without_reader():
-        for finding in problem.findings if problem else ():
+        for finding in findings:
             view.finding(finding)
         view.finish(bench, exit_code)
     if exit_code != ExitCode.INTERRUPTED:
         wait_for_bench_trackers(bench)
     return exit_code
+
+
+def _neighbour_findings(bench: Bench, begun: str) -> list[Finding]:
+    """A warning about other runs on this machine, which may have slowed those of the bench."""
+    others = bench.neighbours(begun)
+    if not others:
+        return []
+    runs = counted(len(others), "other run")
+    message = f"{runs} on this machine, such as {others[0]}, may have slowed the runs of {bench.id}"
+    return [warning("neighbours", message, "measure again with --new when no other run is active")]
 
 
 def _stop_asked_for(interrupts: Interrupts, chosen: RunOptions) -> Stop:

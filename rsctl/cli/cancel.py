@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rsctl import api
 from rsctl.cli import options
+from rsctl.cli.accepted import latest_record
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
@@ -24,8 +25,7 @@ def command(run: options.RunId, output: options.Output = "text") -> None:
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
     """
-    is_in_cloud = bool(api.awaited_clouds(run))  # which may take long: the request comes first
-    handle = find_run(run, is_reconciled=not is_in_cloud)
+    handle = find_run(run, asks_cloud=False)  # which may take long: the request comes first
     if handle.state.is_final:
         print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
@@ -37,13 +37,20 @@ def command(run: options.RunId, output: options.Output = "text") -> None:
 
 
 def _cancel(run: Run) -> None:
-    """Cancel a run; an interruption says whether the job received it. Raises RsctlError."""
+    """Cancel a run; an interruption says whether the job received it, and an error that the job
+    continues. Raises RsctlError.
+    """
     try:
         with silence_told(run.id, f": {run.id} may not be cancelled", (JobState.CANCELLING,)):
             run.cancel(_WAIT_SECONDS)
-    except RsctlError:
-        find_run(run.id)  # which shows why its state may be unknown
-        raise
+    except RsctlError as problem:
+        if problem.exit_code == ExitCode.TIMED_OUT:
+            find_run(run.id)  # which shows why its state may be unknown
+        record = latest_record(run)
+        if not record.is_located:
+            raise
+        findings = api.ResultUnknown(record, *problem.findings).findings
+        raise RsctlError(problem.exit_code, *findings) from None
     except KeyboardInterrupt:
         is_received = run.reload().state is JobState.CANCELLING or run.state.is_final
         message = f"{run.id} is being cancelled"

@@ -21,7 +21,7 @@ from rsctl.cli.silence import silence_told
 from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import paint_state
 from rsctl.cli.views.table import write_table
-from rsctl.findings import JobState
+from rsctl.findings import JobState, counted
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -46,6 +46,7 @@ def command(
             help="Only runs in this state, such as running or failed. Repeatable.",
         ),
     ] = [],
+    target: Annotated[Optional[str], options.target_option("Only runs on this target.")] = None,
     since: Annotated[
         Optional[str],
         typer.Option(
@@ -81,6 +82,7 @@ def command(
             name=name,
             states=state,
             since=parse_since(since) if since else None,
+            target=target,
             groups=bench_of,
             on_outdated=report,
         )
@@ -92,8 +94,10 @@ def command(
         print_json({"runs": [{**run.to_dict(), **_disk(run, sizes)} for run in handles]})
     elif handles:
         _print_table(rows, sizes)
+        if rate := _rate(handles):
+            print_message(rate)
     elif not reported:
-        is_chosen = name is not None or state or since
+        is_chosen = name is not None or state or since or target
         nothing = "no such runs" if is_chosen else "no runs yet; start one: rsctl submit JOB"
         typer.echo(nothing, err=True)
     if older:
@@ -129,6 +133,18 @@ def _disk(run: Run, sizes: dict[str, int]) -> dict[str, int]:
     return {"disk": sizes[run.id]} if run.id in sizes else {}
 
 
+def _rate(found: list[Run]) -> str:
+    """The hourly price of all listed runs in progress; empty if no price is known."""
+    running = [run.cost() for run in found if run.state is JobState.RUNNING]
+    rates = [cost.per_hour for cost in running if cost is not None]
+    known = [rate for rate in rates if rate is not None]
+    if not known:
+        return ""
+    unknown = len(rates) - len(known)
+    without = f", without {counted(unknown, 'run')} of unknown price" if unknown else ""
+    return f"{counted(len(rates), 'run')} in progress: {dollars(sum(known))} per hour{without}"
+
+
 _HEAD = ("RUN", "TARGET", "STATE", "EXIT", "CREATED (UTC)", "TIME", "COST", "DISK")
 
 
@@ -147,7 +163,8 @@ def _cells(row: _Row, sizes: dict[str, int]) -> list[str]:
     created = record.created[:16].replace("T", " ")
     used = format_bytes(sum(sizes.get(run.id, 0) for run in row.runs)) if sizes else ""
     if row.bench is not None:
-        state, code, cost, details = row.bench.state_text, "", "", _states(row.runs)
+        state, code, cost = row.bench.state_text, "", ""
+        details = _states(row.runs, row.bench.record.commit)
         took = took if record.ended or row.bench.is_driven else ""
     else:
         state, code, cost, details = _of_run(row.runs[0], bool(sizes))
@@ -164,11 +181,12 @@ def _of_run(run: Run, is_verbose: bool) -> tuple[str, str, str, str]:
     return record.state.value, code, _cost(run), f"{_placement(record)}{details}"
 
 
-def _states(found: list[Run]) -> str:
-    """How the listed runs of a bench have ended: `bench, 3 runs: 2 succeeded, 1 failed`."""
+def _states(found: list[Run], commit: str | None) -> str:
+    """How the listed runs of a bench have ended: `bench of 1a2b3c4d5e, 2 runs: 2 succeeded`."""
+    of_commit = f" of {commit[:10]}{'-dirty' * commit.endswith('-dirty')}" if commit else ""
     counts = Counter(run.record.state.value for run in found)
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
-    return f"bench, {len(found)} run{'s' * (len(found) != 1)}: {states}"
+    return f"bench{of_commit}, {counted(len(found), 'run')}: {states}"
 
 
 def _cost(run: Run) -> str:

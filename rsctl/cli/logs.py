@@ -105,7 +105,7 @@ def command(
     Exit code: 0 regardless of the run's result, 9 if rsctl cannot follow the run to its end;
     `rsctl status --watch` exits with the run's exit code.
     """
-    handle = find_run(run)
+    handle = find_run(run, asks_cloud=failed or not follow)
     chosen = LogFilter(
         role=role,
         replicas=tuple(replica),

@@ -41,7 +41,7 @@ def command(
     """Show the metrics of a run."""
     if follow and plot:
         context.fail("--plot draws the existing values and cannot be combined with --follow")
-    handle = find_run(run)
+    handle = find_run(run, asks_cloud=not follow)
     shown = handle.metrics(name, nodes=nodes, follow=follow)
     if not follow:
         _require(handle, name)

@@ -83,6 +83,18 @@ def report_option(kinds: Iterable[str]) -> Any:
     )
 
 
+def target_option(text: str) -> Any:
+    """The option `--target TARGET`, with its help."""
+    return typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        parser=_parse_target,
+        autocompletion=_complete_targets,
+        help=text,
+    )
+
+
 def _parse_report(text: str) -> Any:
     """Parse `junit=gate.xml` and similar. Raises typer.BadParameter."""
     from rsctl.api import CI_REPORTS, CiReport
@@ -167,14 +179,7 @@ BenchArgument = Annotated[
 ]
 Target = Annotated[
     Optional[str],
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        parser=_parse_target,
-        autocompletion=_complete_targets,
-        help=f"Where it runs: {', '.join(BUILT_IN)}. Default: the file's own target.",
-    ),
+    target_option(f"Where it runs: {', '.join(BUILT_IN)}. Default: the file's own target."),
 ]
 Settings = Annotated[
     list[str],

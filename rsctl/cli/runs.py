@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from rsctl.api import Bench, Finding, Run
 
 
-def find_run(reference: str, *, is_reconciled: bool = True) -> Run:
-    """Return a run, updated unless told otherwise; shows why it may be out of date. Raises
-    RsctlError if it does not exist.
+def find_run(reference: str, *, asks_cloud: bool = True) -> Run:
+    """Return a run, updated; shows why it may be out of date. Raises RsctlError if there is none.
 
-    Sends unsent data to its trackers in the background.
+    A run in a cloud is updated only if `asks_cloud`: not for a command that itself asks the cloud
+    next, and shows its error. Sends unsent data to its trackers in the background.
     """
+    is_reconciled = asks_cloud or not api.awaited_clouds(reference)
     with silence_told(reference) if is_reconciled else nullcontext():
         handle = api.run(reference, on_outdated=show_outdated, is_reconciled=is_reconciled)
     resume_tracking(handle.record)

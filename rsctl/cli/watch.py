@@ -46,7 +46,7 @@ def command(
     running.
     """
     with errors_as_events(output):
-        handle = find_run(run)
+        handle = find_run(run, asks_cloud=False)
     interrupts = context.with_resource(Interrupts().listening())
     created = handle.record.created
     view = make_view(output, handle.id, handle.replicas, handle.work, created)

@@ -21,6 +21,11 @@ class Commit(NamedTuple):
     is_changed: bool
     origin: str
 
+    @property
+    def label(self) -> str:
+        """The revision, with `-dirty` behind it if files differ from it."""
+        return self.revision + "-dirty" * self.is_changed
+
 
 def commit_of(folder: Path) -> Commit | None:
     """The commit of a folder; None without git, a repository, or a commit, or if it is broken."""

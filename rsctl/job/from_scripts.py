@@ -22,6 +22,9 @@ _PWD = re.compile(r"\$\(pwd\)|`pwd`")
 _PYTHON_FILE = re.compile(r"\.py\b")
 _PREPARES = ("module", "ml", "spack", "source", ".", "conda", "mamba", "micromamba", "ulimit")
 _LARGEST = 1 << 16
+_ONE = "the command that it starts"
+_OTHERS, _LONGEST = 5, 80
+"""The limits of the other commands of a script that are shown: their number, their characters."""
 _SHIFT = re.compile(r"(?:^|[;\n])[ \t]*shift\b[ \t]*(\d?)")
 _ALL = r"\$(?:[@*]|\{[@*](?::(\d))?\})"
 _ARGUMENT = re.compile(rf'"{_ALL}"|{_ALL}|\$(?:(\d)|\{{(\d)[^{{}}]*\}})')
@@ -94,9 +97,13 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
         prepares = [each for each in found[: starts[0]] if each[0] in _PREPARES]
         setup = "".join(f", `{' '.join(each)}`" for each in prepares)
         setup = setup and f", then add{setup[1:]} to targets.slurm.setup"
-    which = f"one of the {len(starts)} commands" if starts[1:] else "the command"
-    remedy = f"give {which} that it starts, with values for its variables{setup}: rsctl init "
-    return remedy + " ".join(_shown(word) for word in [*env, *line])
+    which = f"the one of its {len(starts)} commands that trains" if starts[1:] else _ONE
+    remedy = f"give {which}, with values for its variables{setup}: rsctl init "
+    others = [" ".join(map(_shown, found[n])) for n in sorted(starts[1:])]
+    shown = [f"`{one[:_LONGEST]}{'...' * (len(one) > _LONGEST)}`" for one in dict.fromkeys(others)]
+    shown[_OTHERS:] = ["..."] * (len(shown) > _OTHERS)
+    more = f"; the others are {', '.join(shown)}" if others else ""
+    return remedy + " ".join(_shown(word) for word in [*env, *line]) + more
 
 
 def _path(words: list[str]) -> str:

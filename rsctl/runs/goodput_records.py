@@ -42,7 +42,8 @@ class Goodput(msgspec.Struct, kw_only=True, frozen=True):
 
     `seconds` are paid, and `parts` divide them by cause: each second has one. `unpaid` are the
     seconds that are not billed. A cloud bills from some state on; on your own machines all time
-    from the start on counts. Without a `share`, `unknown` is the reason.
+    from the start on counts. Without a `share`, `unknown` is the reason. `until` is the time up to
+    which the log of an active run has been read from its cloud: later time does not count.
     """
 
     share: Optional[float] = None
@@ -51,10 +52,21 @@ class Goodput(msgspec.Struct, kw_only=True, frozen=True):
     unpaid: dict[str, float] = {}
     dollars: Optional[float] = None
     unknown: Optional[str] = None
+    until: Optional[str] = None
+
+
+class _Collected(msgspec.Struct):
+    """The part of the stored progress of collecting a run that goodput needs."""
+
+    read_until: Optional[str] = None
 
 
 def goodput_of(store: Store, run: RunRecord) -> Goodput:
     """The goodput of a run. Does not contact its target. Raises StoreError."""
+    kept = None if run.ended else store.progress(run.run)
+    until = msgspec.json.decode(kept, type=_Collected).read_until if kept else None
+    if until is not None:
+        run = msgspec.structs.replace(run, ended=until)
     events = StateReader(RunFolder(run.run).states).read()
     findings = [event for event in events if isinstance(event, FindingEvent)]
     found = break_down(spans_of(run, events), _evidence(store, run, findings))
@@ -79,6 +91,7 @@ def goodput_of(store: Store, run: RunRecord) -> Goodput:
         unpaid={cause: time / SECOND for cause, time in found.unpaid.items()},
         dollars=dollars,
         unknown=unknown,
+        until=until,
     )
 
 

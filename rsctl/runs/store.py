@@ -33,6 +33,11 @@ _TABLES_OF_RUNS = (
 )
 
 
+_CHOSEN = (
+    "WHERE name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '') AND target=COALESCE(?, target)"
+)
+
+
 def store_file() -> Path:
     """The file of the store of RSCTL_HOME."""
     return home() / "runs.db"
@@ -243,16 +248,23 @@ class Store(Database):
         return next(iter(records), None)
 
     def runs(
-        self, limit: int = -1, *, name: str | None = None, since: str | None = None
+        self,
+        limit: int = -1,
+        *,
+        name: str | None = None,
+        since: str | None = None,
+        target: str | None = None,
     ) -> list[RunRecord]:
-        """Runs, the last recorded first: those whose name matches a glob, created since a time."""
-        chosen = "WHERE name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
-        return self._runs(f"{chosen} ORDER BY rowid DESC LIMIT ?", name, since, limit)
+        """Runs, the last recorded first: those whose name matches a glob, created since a time, of
+        a target.
+        """
+        return self._runs(f"{_CHOSEN} ORDER BY rowid DESC LIMIT ?", name, since, target, limit)
 
-    def newest_ids(self, *, name: str | None = None, since: str | None = None) -> list[str]:
+    def newest_ids(
+        self, *, name: str | None = None, since: str | None = None, target: str | None = None
+    ) -> list[str]:
         """The ids of `runs`, without reading the runs."""
-        chosen = "WHERE name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
-        return self._ids(f"{chosen} ORDER BY rowid DESC", name, since)
+        return self._ids(f"{_CHOSEN} ORDER BY rowid DESC", name, since, target)
 
     def runs_of(self, ids: Collection[str]) -> list[RunRecord]:
         """The runs with these ids, the last recorded first."""
@@ -274,10 +286,10 @@ class Store(Database):
                 self.damaged[str(row[0])] = str(problem)
         return found
 
-    def unfinished(self, target: str | None = None) -> list[RunRecord]:
-        """Runs without an end in the store, the first recorded first."""
-        chosen = "WHERE ended IS NULL AND target=COALESCE(?, target) ORDER BY rowid"
-        return self._runs(chosen, target)
+    def unfinished(self, target: str | None = None, since: str | None = None) -> list[RunRecord]:
+        """Runs without an end in the store, or with one after a time, the oldest first."""
+        chosen = "WHERE (ended IS NULL OR ended > ?) AND target=COALESCE(?, target) ORDER BY rowid"
+        return self._runs(chosen, since, target)
 
     def find(self, reference: str) -> RunRecord:
         """A run by id, unique prefix, `@last` or URL. Raises RsctlError if there is none."""

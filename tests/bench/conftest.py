@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -74,13 +73,3 @@ def make_run(store: Store) -> MakeRun:
         return found
 
     return make
-
-
-@pytest.fixture
-def ledger(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What was run, a line each time; beside it the SCRIPT and the JOB of the test file."""
-    (tmp_path / "work.py").write_text(request.module.SCRIPT)
-    (tmp_path / "job.yaml").write_text(request.module.JOB)
-    path = tmp_path / "ledger"
-    monkeypatch.setenv("LEDGER", str(path))
-    return path

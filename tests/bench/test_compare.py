@@ -155,6 +155,11 @@ def test_a_cell_that_a_side_does_not_have_is_named_once() -> None:
         "workers.count=1: no data in b: it does not have this cell",
         "workers.count=2: no data in a: it does not have this cell",
     ]
+    both = side("a", speed([1.0]), run_time({})), side("b", speed([1.0], ONE), run_time(ONE))
+    assert compare(both).remarks == [
+        "without a matrix: no data in b: it does not have this cell",
+        "workers.count=1: no data in a: it does not have this cell",
+    ]
 
 
 def test_cells_and_all_of_them_together() -> None:

@@ -174,6 +174,24 @@ def test_a_variable_that_is_empty_or_not_set(
     assert [str(one) for one in shown_differences(*sides)] == [text]
 
 
+def test_a_file_or_package_that_one_side_does_not_have() -> None:
+    """Beyond the files that are compared one by one, a file may be among the others."""
+    before = {"file a.py": "1", "file b.py": "2", "package x": "1"}
+    after = {"file a.py": "1", "file c.py": "3", "package x": "1", "package y": "2"}
+    rest = {"other files": "9"}
+
+    def texts(more: dict[str, str]) -> list[str]:
+        sides = Fingerprint(shown={**before, **more}), Fingerprint(shown={**after, **more})
+        return [str(one) for one in shown_differences(*sides)]
+
+    assert texts({}) == [
+        "file b.py: 2 -> does not exist",
+        "file c.py: does not exist -> 3",
+        "package y: not installed -> 2",
+    ]
+    assert texts(rest)[:2] == ["file b.py: 2 -> unknown", "file c.py: unknown -> 3"]
+
+
 def test_the_definition_of_a_metric() -> None:
     found = definitions({"loss": MetricSpec("loss=(.*)", goal="min")})
     assert (found["loss"]["regex"], found["loss"]["goal"]) == ("loss=(.*)", "min")

@@ -15,7 +15,7 @@ from rsctl.bench.compare import compare
 from rsctl.bench.differences import Difference
 from rsctl.bench.formats import junit
 from rsctl.bench.formats.github import MOST_SUMMARY_BYTES, annotation_lines
-from rsctl.bench.formats.markdown import gate_comment, gate_markdown, gate_within
+from rsctl.bench.formats.markdown import gate_comment, gate_markdown, gate_within, ungated_comment
 from rsctl.bench.formats.openmetrics import openmetrics
 from rsctl.bench.formats.trackers import bencher, github_benchmark
 from rsctl.bench.gate import Gate, evaluate
@@ -235,6 +235,17 @@ def test_a_comment_begins_with_its_marker_and_says_that_it_is_cut() -> None:
     assert f"\nThis text is cut: {401 - rows} more checks are not shown.\n" in text
     small, _ = gate_of({"a": 1.0})
     assert gate_comment(small, "job") == "<!-- rsctl gate job -->\n" + gate_markdown(small)
+
+
+def test_the_comment_of_runs_that_were_compared_with_nothing() -> None:
+    _, results = gate_of({"@a": 1.0, "b": None})
+    lines = ungated_comment(results, ["throughput"], "job").splitlines()
+    assert lines[:3] == ["<!-- rsctl gate job -->", "### No verdict: compared with nothing", ""]
+    assert "100 samples/s (n=5)" in lines[5]
+    many, end = {f"@{n:04}" + "\N{SNOWMAN}" * 200: 0.5 for n in range(400)}, "This text is cut: "
+    text = ungated_comment(gate_of(many)[1], ["throughput"], "job")
+    assert 60_000 < len(text.encode()) <= 65_536
+    assert text.endswith(f" |\n\n{end}the results are too many to be shown here.\n")
 
 
 def test_a_comment_is_never_empty() -> None:

@@ -61,6 +61,16 @@ matrix: {run.args.cell: [a, b]}
 """
 
 
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What was run, a line each time; beside it a job file in `job.yaml`."""
+    (tmp_path / "work.py").write_text(SCRIPT)
+    (tmp_path / "job.yaml").write_text(JOB)
+    path = tmp_path / "ledger"
+    monkeypatch.setenv("LEDGER", str(path))
+    return path
+
+
 def start(folder: Path, repeat: int, *settings: str) -> tuple[BenchRecord, Recording]:
     """Run a bench of the folder's job."""
     prepared = prepare(read(str(folder / "job.yaml"), settings), settings, None)

@@ -86,6 +86,16 @@ class Recording:
         """See BenchObserver."""
 
 
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What was run, a line each time; beside it a job file in `job.yaml`."""
+    (tmp_path / "work.py").write_text(SCRIPT)
+    (tmp_path / "job.yaml").write_text(JOB)
+    path = tmp_path / "ledger"
+    monkeypatch.setenv("LEDGER", str(path))
+    return path
+
+
 def prepared_at(folder: Path, *settings: str) -> BenchPlan:
     """The job file of a folder, ready to be run."""
     return prepare(read(str(folder / "job.yaml"), settings), settings, None)

@@ -7,18 +7,22 @@ import os
 import shlex
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
 
 from rsctl.api import Bench
+from rsctl.api import bench_run as api_bench_run
 from rsctl.bench.records import Against, Benches, BenchRecord
+from rsctl.cli import bench_run
 from rsctl.cli.views.bench_plain import opening
 from rsctl.findings import JobState
+from rsctl.images.git_commit import Commit
 from rsctl.runs.store import Store
 from tests.api.recorded import add
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, MadeRun, at
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 JOB = """
@@ -362,6 +366,39 @@ def running(rsctl: Cli, job: str, *more: str) -> tuple[subprocess.Popen[bytes], 
         return run.run if run and run.state is JobState.RUNNING else None
 
     return process, wait_until(started)
+
+
+def test_other_runs_on_the_machine_are_named_after_a_bench(
+    rsctl: Cli, job: str, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run("job-aaaaaa").succeed(3)
+    make_run("job-bbbbbb", target="vertex").succeed(3)
+    make_run("job-cccccc").state(1, JobState.RUNNING)
+    first = rsctl("bench", "run", job)
+    monkeypatch.setattr(bench_run, "now", lambda: at(2))
+    assert rsctl("bench", "run", job, "--new").code == first.code == 0
+    assert "may have slowed" not in first.err
+    said = rsctl("bench", "run", job, "--new").err
+    bench = rsctl("bench", "list", "-o", "json").json["benches"][0]["bench"]
+    assert said.count("may have slowed") == 1
+    assert (
+        f"warning: 5 other runs on this machine, such as job-aaaaaa, may have slowed the runs of "
+        f"{bench}\n    -> measure again with --new when no other run is active\n"
+    ) in said
+
+
+def test_a_bench_has_the_commit_that_it_was_last_started_at(
+    rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the list tells the pipelines of two branches apart."""
+    for is_changed, label in ((False, ""), (True, "-dirty")):
+        commit = Commit("12345abcde" * 4, 1, is_changed, "")
+        monkeypatch.setattr(api_bench_run, "commit_of", lambda _, commit=commit: commit)
+        assert rsctl("bench", "run", job).code == 0
+        assert f"  bench of 12345abcde{label}, 2 runs: 2 succeeded\n" in rsctl("list").out
+    monkeypatch.setattr(api_bench_run, "commit_of", lambda _: None)
+    assert rsctl("bench", "run", job).code == 0
+    assert "  bench, 2 runs: 2 succeeded\n" in rsctl("list").out
 
 
 def test_ctrl_c_leaves_runs_and_a_second_call_watches_on(rsctl: Cli, job: str) -> None:

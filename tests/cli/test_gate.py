@@ -102,6 +102,15 @@ def baseline(rsctl: Cli) -> str:
 LIMIT = ("--max-regression", "throughput=5%")
 
 
+def test_a_new_baseline_has_a_comment_too(rsctl: Cli) -> None:
+    record("steady", STEADY)
+    made = ("--baseline", "b.json", "--update-baseline", "--report", "markdown=comment.md")
+    assert rsctl("gate", "steady", *made).code == 0
+    text = (rsctl.folder / "comment.md").read_text()
+    assert text.startswith("<!-- rsctl gate job -->\n### No verdict: ")
+    assert "| throughput |" in text
+
+
 @pytest.mark.parametrize(
     ("values", "cpu", "verdict", "code"),
     [

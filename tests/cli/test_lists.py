@@ -79,12 +79,38 @@ def test_a_verbose_list(rsctl: Cli, known: dict[str, Any], monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ([36.0, 4.5], "2 runs in progress: 40.50 USD per hour\n"),
+        ([36.0, None], "2 runs in progress: 36.00 USD per hour, without 1 run of unknown price\n"),
+        ([None], ""),
+        ([], ""),
+    ],
+)
+def test_what_the_running_runs_cost_an_hour(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, rates: list[float | None], said: str
+) -> None:
+    def made(number: int, rate: float | None, **fields: Any) -> Run:
+        plan = {"pools": [], "cost": {"per_hour": rate, "seconds": 1.0, "spot": False}}
+        return recorded(f"job-aaaaa{number}", plan=plan, **fields)
+
+    running = {"state": JobState.RUNNING, "ended": None}
+    found = [made(number, rate, **running) for number, rate in enumerate(rates)]
+    others = [made(8, 9.0), made(9, 9.0, **running, target="process")]
+    monkeypatch.setattr(list_command, "runs", lambda *_, **__: [*found, *others])
+    done = rsctl("list")
+    assert (done.code, done.err) == (0, said)
+    assert rsctl("list", "-q").err == ""
+
+
+@pytest.mark.parametrize(
     ("words", "asked"),
     [
         ([], {"limit": 21}),
         (["-n", "0"], {"limit": None}),
         (["-n", "7", "--name", "train*"], {"limit": 8, "name": "train*"}),
         (["--state", "failed", "--state", "running"], {"states": ["failed", "running"]}),
+        (["-t", "vertex"], {"target": "vertex"}),
         (["--since", "2026-01-31"], {"since": "2026-01-31T00:00:00.000000Z"}),
     ],
 )
@@ -99,7 +125,7 @@ def test_the_options_of_a_list(
 
     monkeypatch.setattr(list_command, "runs", found)
     done = rsctl("list", *words)
-    default = {"limit": 21, "name": None, "states": [], "since": None}
+    default = {"limit": 21, "name": None, "states": [], "since": None, "target": None}
     assert {name: seen[name] for name in default} == {**default, **asked}
     has_filter = bool(words) and words[-2] != "-n"
     nothing = "no such runs" if has_filter else "no runs yet; start one: rsctl submit JOB"
@@ -129,7 +155,7 @@ def test_a_status_with_everything(
     known |= {"locations": {"outputs": "gs://b/o", "a_long_location": "gs://b/c"}}
     known |= {"restarts_in_place": 3, "findings": [warning("x", "slow", "wait"), warning("y", "z")]}
     known |= {"cost": RunCost(dollars=3.0, per_hour=36.0, seconds=300.0, note="a note")}
-    known |= {"goodput": Goodput(seconds=100.0, share=1.0, unpaid={"queue": 90.0})}
+    known |= {"goodput": Goodput(seconds=100.0, share=1.0, unpaid={"queue": 90.0}, until=at(3))}
     monkeypatch.setattr(status, "find_run", lambda _: found)
     monkeypatch.setattr(status, "now", lambda: at(40))
     monkeypatch.setattr(Run, "is_rehearsed", property(lambda _: True))
@@ -148,6 +174,7 @@ def test_a_status_with_everything(
         "                   a note",
         "  goodput          100.0% of 1:40 in new steps",
         "                   before and between, not counted: queue 1:30",
+        "                   by the log until 2026-01-31 12:00:03 UTC",
         "  restarts         3 in place, of all ranks",
         "  gradients        formatted",
         "  slowest rank     described",

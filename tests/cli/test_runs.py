@@ -157,7 +157,7 @@ def test_runs_as_json(rsctl: Cli, three: None) -> None:
     for run in runs:
         found = rsctl("status", run["run"], "-o", "json").json
         assert list(found.pop("goodput")) == [
-            *("share", "seconds", "parts", "unpaid", "dollars", "unknown")
+            *("share", "seconds", "parts", "unpaid", "dollars", "unknown", "until")
         ]
         assert found == {
             **run,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
+from typing import NoReturn
 
 import pytest
 
 from rsctl.cli import silence
-from rsctl.findings import JobState
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.targets.vertex.target import TARGET as VERTEX
 
 from .conftest import Cli, MadeRun
@@ -109,3 +110,30 @@ def test_a_cancellation_interrupted_after_the_answer(rsctl: Cli, cloud: SilentCl
         130,
         f"error: interrupted: {RUN} is being cancelled\n    -> rsctl status {RUN}\n",
     )
+
+
+def test_expired_credentials_are_told_once_and_that_the_job_continues(
+    rsctl: Cli, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def expired(_run: str) -> NoReturn:
+        raise RsctlError(ExitCode.ENVIRONMENT, error("google", "they have expired", "log in"))
+
+    made, url = make_run(RUN, target="vertex"), "vertex://p/r/7"
+    made.store.locate(RUN, url)
+    made.state(2, JobState.RUNNING)
+    for name in ("reconcile", "collect", "cancel"):
+        monkeypatch.setattr(VERTEX, name, expired)
+    done = rsctl("cancel", RUN)
+    assert (done.code, done.out, done.err) == (
+        3,
+        "",
+        "error: they have expired\n    -> log in\n"
+        f"error: the result of {RUN} is unknown; its job was accepted, continues, and is billed: "
+        f"{url}\n    -> watch it: rsctl logs -f {RUN}   cancel it: rsctl cancel {RUN}\n",
+    )
+    assert rsctl("cancel", RUN, "-o", "json").json["findings"][1]["code"] == "result-unknown"
+    monkeypatch.setattr(VERTEX, "events", lambda run, *_, **__: expired(run))
+    watched = rsctl("watch", RUN)
+    assert (watched.code, watched.err) == (9, done.err)
+    for command in ("logs", "metrics"):
+        assert rsctl(command, "-f", RUN).err.count("they have expired") == 1

@@ -109,7 +109,7 @@ def test_runs_in_threads_reach_each_its_own_vertex_ai(vertex: dict[str, VertexEm
             answers = list(threads.map(seen, RUNS))
             assert answers == [(vertex[run].url, True) for run in RUNS]
     assert dict(os.environ) == before
-    vertex[RUNS[1]].expire()  # its token is refused, and is renewed: nobody else notices
+    vertex[RUNS[1]].access.expire()  # its token is refused, and is renewed: nobody else notices
     assert list(map(seen, RUNS)) == answers
 
 

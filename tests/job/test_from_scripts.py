@@ -176,8 +176,8 @@ def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
         read_command(shlex.split(line))
     [finding] = caught.value.findings
     before, _, shown = (finding.remedy or "").partition(": rsctl init ")
-    assert shown == command
-    assert before.endswith("that it starts, with values for its variables")
+    assert shown.partition("; the others are ")[0] == command
+    assert before.endswith(", with values for its variables")
 
 
 # https://github.com/ashleve/lightning-hydra-template/blob/main/scripts/schedule.sh
@@ -187,9 +187,32 @@ def test_a_script_that_starts_several_programs(folder: Path) -> None:
     with pytest.raises(RsctlError) as caught:
         read_command(["bash", "schedule.sh"])
     assert caught.value.findings[0].remedy == (
-        "give one of the 2 commands that it starts, with values for its variables: "
-        "rsctl init python train.py trainer.max_epochs=5 logger=csv"
+        "give the one of its 2 commands that trains, with values for its variables: "
+        "rsctl init python train.py trainer.max_epochs=5 logger=csv; "
+        "the others are `python train.py trainer.max_epochs=10 logger=csv`"
     )
+
+
+def test_the_other_commands_of_a_script_are_shown_in_their_order_and_in_short(folder: Path) -> None:
+    text = "export HF_TOKEN=xyz\npython make.py\ntorchrun train.py\nA_API_KEY=xyz python eval.py\n"
+    (folder / "start.sh").write_text(
+        text + f"python long.py {'x' * 90}\n" + "python b.py\npython c.py\npython d.py\n"
+    )
+    with pytest.raises(RsctlError) as caught:
+        read_command(["bash", "start.sh"])
+    first, _, others = (caught.value.findings[0].remedy or "").partition("; the others are ")
+    assert first == (
+        "give the one of its 7 commands that trains, with values for its variables: "
+        "rsctl init 'HF_TOKEN=***' torchrun train.py"
+    )
+    assert others.split(", ") == [
+        "`python make.py`",
+        "`'A_API_KEY=***' python eval.py`",
+        f"`python long.py {'x' * 65}...`",
+        "`python b.py`",
+        "`python c.py`",
+        "...",
+    ]
 
 
 def test_the_remedy_names_what_a_batch_script_prepares(folder: Path) -> None:

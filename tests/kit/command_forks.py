@@ -8,7 +8,6 @@ differs from `python -m rsctl` in what /proc says of its start. Not for tests of
 from __future__ import annotations
 
 import fcntl
-import gc
 import importlib
 import os
 import pkgutil
@@ -30,6 +29,7 @@ from tests.kit.polling import DEADLINE_SECONDS
 
 _ROOMS = ("api", "bench", "cli", "clients", "estimate", "images", "job", "runs", "targets")
 _NOT = (".sdk", ".testing", ".strike_program")
+_POPEN: Any = subprocess.Popen
 _MORE = ("boto3", "google.auth.transport.requests", "google.oauth2.service_account")
 
 
@@ -62,8 +62,9 @@ class Copy(subprocess.Popen[Any]):
 
     server: str
     outlives = False
+    _child: fork_server.Child | None = None
 
-    def _execute_child(  # type: ignore[override]
+    def _execute_child(
         self, args: list[str], _executable: Any, _prepare: Any, _close: Any, keep: Sequence[int],
         cwd: Path | None, env: Mapping[str, str] | None, _info: Any, _flags: Any, _shell: Any,
         *files: Any,
@@ -84,22 +85,26 @@ class Copy(subprocess.Popen[Any]):
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
-    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
-        return self._look(0)
+    def _internal_poll(self, *given: Any, **named: Any) -> int | None:
+        if self._child is None:  # it began before `copy_own_processes`
+            return _POPEN._internal_poll(self, *given, **named)  # type: ignore[no-any-return]
+        return self._look(self._child, 0)
 
     def _wait(self, timeout: float | None) -> int:
-        code = self._look(timeout)
+        if self._child is None:
+            return _POPEN._wait(self, timeout)  # type: ignore[no-any-return]
+        code = self._look(self._child, timeout)
         if code is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
         return code
 
-    def _look(self, seconds: float | None) -> int | None:
+    def _look(self, child: fork_server.Child, seconds: float | None) -> int | None:
         """The exit code, if the process ends in that time."""
         # A start of any process polls, in its thread, those that were left running.
         if self._looking.acquire(blocking=seconds != 0):
             try:
                 if self.returncode is None:
-                    self.returncode = self._child.exit_code(seconds)
+                    self.returncode = child.exit_code(seconds)
             finally:
                 self._looking.release()
         return self.returncode
@@ -191,6 +196,5 @@ if __name__ == "__main__":
     _given = ("", os.getcwd(), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     _LIBRARIES = [folder for folder in sys.path if folder not in _given]
     _import_all()
-    gc.collect()
-    gc.freeze()
+    fork_server.settle()
     fork_server.be(lambda: _run(fork_server.listen(sys.argv[1])))

@@ -11,7 +11,6 @@ It is answered by the exit code of `python -m` with these arguments.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import os
@@ -46,12 +45,12 @@ def serve() -> dict[str, Any] | None:
 
 if __name__ == "__main__":
     sys.path[0] = os.getcwd()  # as `python -m` has it
-    from tests.kit.fork_server import be, end_without_freeing
+    from tests.kit.fork_server import be, end_without_freeing, settle
 
     end_without_freeing()
     with redirect_stdout(sys.stderr):  # standard output is for answers
         for name in sys.argv[1:]:
             importlib.import_module(name)
-    gc.freeze()  # else a child would copy all of these pages, to look for garbage
+    settle()
     if (asked := serve()) is not None:
         be(lambda: run(asked))

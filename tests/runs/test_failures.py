@@ -258,6 +258,15 @@ def test_where_all_have_lost_a_peer_the_earliest_is_the_first() -> None:
     assert first_failure([strange, failures[1]], folder).replica == "worker-0"
 
 
+def test_a_program_that_waited_in_vain_has_not_lost_a_rank_that_ended_before() -> None:
+    """Such as rank 0, which uploads the model after the others have ended with exit code 0."""
+    ended = json.dumps({"rsctl": "exit", "rank": 1, "time": at(1), "code": 0})
+    upload = ["Traceback (most recent call last):", "TimeoutError: the upload timed out"]
+    folder = begun(worker_0=upload, worker_1=[ended])
+    found = first_failure([Failure(replica="worker-0", time=at(9), exit_code=1)], folder)
+    assert (found.headline, found.lines) == ("worker-0 failed first: exit code 1", upload)
+
+
 def test_the_lines_are_those_before_the_report_of_that_rank() -> None:
     def report(**fields: Any) -> str:
         return a_line("exit", code=3, time=at(5), **fields).text

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rsctl.bench.checks import MetricCheck
-from rsctl.bench.compare import Compared, Comparison, effect_texts
+from rsctl.bench.compare import Compared, Comparison, compare, effect_texts
 from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
-from rsctl.bench.results import cell_label
+from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import Verdict
 from rsctl.findings import counted
 from rsctl.runs.stream.sanitize import sanitize_document
@@ -26,6 +26,7 @@ _REFERENCE = re.compile(r"[@#$]|:[a-z+-][\w+-]*:|://|www\.|\bGH-\d", re.IGNORECA
 _MOST_DIFFERENCES = 50
 _LONGEST_TEXT = 300
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
+_CUT_TABLE = "\n\nThis text is cut: the results are too many to be shown here.\n"
 
 MOST_COMMENT_BYTES = 65536
 """The limit of a comment on GitHub is 65,536 characters, of which none has less than one byte."""
@@ -37,8 +38,22 @@ def gate_comment(gate: Gate, name: str) -> str:
     A pipeline edits the comment with this marker and no other one. The text is cut at the limit of
     GitHub, and says so.
     """
-    marker = f"<!-- rsctl gate {_NOT_IN_MARKERS.sub('_', name)} -->\n"
+    marker = _marker(name)
     return marker + gate_within(gate, MOST_COMMENT_BYTES - len(marker))
+
+
+def ungated_comment(results: Results, names: Sequence[str], name: str) -> str:
+    """The medians of some metrics of a job that was compared with nothing, as such a comment."""
+    table = comparison_markdown(compare([results], names))
+    text = f"{_marker(name)}### No verdict: compared with nothing\n\n{table}"
+    if len(text.encode()) <= MOST_COMMENT_BYTES:
+        return text
+    room = MOST_COMMENT_BYTES - len(_CUT_TABLE)
+    return text.encode()[:room].rpartition(b"\n")[0].decode() + _CUT_TABLE
+
+
+def _marker(name: str) -> str:
+    return f"<!-- rsctl gate {_NOT_IN_MARKERS.sub('_', name)} -->\n"
 
 
 def gate_within(gate: Gate, room: int) -> str:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from rsctl.api import Goodput, dollars
 from rsctl.runs.goodput import CAUSES, NEW_STEPS
+from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_duration
+
+_NEWS = 60.0
+"""Seconds after which a view says until when it knows the log."""
 
 
 def format_goodput(found: Goodput) -> list[str]:
@@ -30,4 +34,6 @@ def format_goodput(found: Goodput) -> list[str]:
     ]
     lines += [", ".join(others)] if others else []
     lines += [f"before and between, not counted: {', '.join(unpaid)}"] if unpaid else []
+    if found.until is not None and seconds_between(found.until, now()) > _NEWS:
+        lines.append(f"by the log until {found.until[:19].replace('T', ' ')} UTC")
     return lines

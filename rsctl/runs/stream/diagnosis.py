@@ -459,15 +459,16 @@ def _kind_of(raised: Raised) -> KnownError:
         return IMPORT_KIND
     settings = find_known_error(PLACES, raised.text, source=raised.raiser)
     checks = "assert " if kind is UNKNOWN else ("raise ", "assert ")
-    is_check = not raised.is_handler and raised.call.startswith(checks)
+    is_check = not (raised.is_handler or raised.inside) and raised.call.startswith(checks)
     is_general = kind in (REFUSED, UNKNOWN)
+    is_of_value = kind in MESSAGE_KINDS and kind.code in ("setting", "package-versions")
     if is_general and (settings or (raised.inside and kind is REFUSED)):
         kind = PACKAGE_REFUSED
     elif raised.inside and (kind in (ASSERTED, UNKNOWN) or kind.code == "name-undefined"):
         kind = PACKAGE_FAILED
-    elif is_general and is_check:
+    elif is_check and not settings and (is_general or is_of_value):
         kind = OWN_CHECK
-    package = _END_OF_PACKAGE.split(raised.inside)[0] or (settings.code if settings else "")
+    package = _END_OF_PACKAGE.split(raised.inside)[0]
     place = raised.position or ""
     call = raised.call + "..." * raised.call.endswith("(")
     call = f"`{call}`" if 0 < len(call) <= _LONGEST_CALL else "the line"
@@ -479,8 +480,6 @@ def _kind_of(raised: Raised) -> KnownError:
         where = _SETTINGS
     if settings:
         where = f"{call}, or {settings.remedy}"
-    elif is_check:
-        where = f"the option, file or value that the condition before {place} tests"
     user = package if raised.inside else _SCRIPT
     values = {"call": call, "place": place, "where": where, "user": user}
     kind = kind.fill(raised.text, package=package or "the package", **values)

@@ -167,8 +167,8 @@ EXCEPTION_KINDS = (
         r"|(?:Import|ModuleNotFound)Error: )",
         "code uses a name that does not exist, or calls a function with other arguments than it "
         "takes",
-        "install the version of the called package that {user} was written for, in image.python; "
-        "otherwise correct {call}",
+        "where it belongs to a package, install the version of it that {user} was written for, in "
+        "image.python; otherwise correct {call}",
     ),
     cause(
         "package-versions",

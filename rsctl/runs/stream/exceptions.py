@@ -32,7 +32,7 @@ _MEMBER = re.compile(r" *\+[-+]{3,60} \d{1,4} -{3}")
 _GROUP_MARGIN = re.compile(r" *(?:\| ?|\+[-+ ]*(?:\d{1,4} -+)?)")
 _FRAME = re.compile(r'\s*File "([^"\n]{1,300})", line (\d{1,7})(?:, in ([^\n]{1,100}))?$')
 _RAISED = re.compile(
-    r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}"
+    r"((?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,80}"
     r"|(?:[A-Za-z_]\w{0,60}\.){1,8}[a-z]{0,8}(?:error|timeout))"
     r"(?: {0,40}: ?(.{0,4096}))?$"
 )
@@ -62,9 +62,12 @@ _Frame = tuple[str, str, str, str]
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
 _RAISES = re.compile(r"\s*raise ((?:\w{1,60}\.){0,8}[A-Z]\w{0,80})\(f?([\"'])([^\n]{1,300}?)\2")
 _PASSES_ON = re.compile(
-    r"__getattr__|_(?:wrapped_)?call_impl|_?wrapper|wrapped(?:_f(?:u?nc|n))?|inner|decorate_\w{1,30}"
+    r"__getattr__ |(?:_(?:wrapped_)?call_impl|_?wrapper|wrapped(?:_f(?:u?nc|n))?|inner"
+    r"|decorate_\w{1,30}) (?!raise |assert )"
 )
-"""The functions that only call another one, or look up a name, for their caller."""
+"""The functions of packages, with the failed line, that only call another one, or look up a name,
+for their caller.
+"""
 
 _FETCHES = "torch/utils/data/_utils/"
 _NO_END = "its text is missing, as the log ends in its traceback"
@@ -431,7 +434,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 message = _whole_text(message, following)
             message = _with_summary(message, lines[number + 1 : number + 1 + _MOST_STACKS])
             text = _short(f"{kind}: {message}" if message else kind)
-            while len(frames) > 1 and _PASSES_ON.fullmatch(frames[-1][2]):
+            while len(frames) > 1 and _passes_on(*frames[-1]):
                 frames.pop()
             found.append(
                 Raised(
@@ -448,6 +451,10 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             )
             inside, frames, is_handler = False, [], False
     return found
+
+
+def _passes_on(path: str, _: str, function: str, source: str) -> bool:
+    return not is_own(path) and _PASSES_ON.match(f"{function} {source}") is not None
 
 
 def _indent(line: str) -> int:

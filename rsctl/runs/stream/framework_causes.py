@@ -37,11 +37,19 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-memory",
-        r"(No available memory for the cache blocks)|(Free memory on device [^\n]{0,60}less than "
-        r"desired GPU memory utilization(?: \([^)\n]{1,40}\))?)",
-        "vLLM finds less free memory on the GPU than the model and its cache need: {names}",
-        "raise gpu_memory_utilization if nothing else uses the GPU, otherwise end the other "
-        "processes (nvidia-smi) or lower it; shorten max_model_len, or use more or larger GPUs",
+        r"(No available memory for the cache blocks)",
+        "vLLM has no room for its cache after it has loaded the model: {names}",
+        "raise gpu_memory_utilization if nothing else uses the GPU; otherwise shorten "
+        "max_model_len, quantize the model, or use more GPUs (tensor_parallel_size) or a "
+        "larger one",
+    ),
+    cause(
+        "gpu-memory",
+        r"(Free memory on device [^\n]{0,60}less than desired GPU memory utilization"
+        r"(?: \([^)\n]{1,40}\))?)",
+        "vLLM starts with less free memory of the GPU than it is set to take: {names}",
+        "end other processes on the GPU (nvidia-smi names them), also those of an earlier job, or "
+        "lower gpu_memory_utilization; beside a training on the same GPU, count its memory, too",
     ),
     cause(
         "extension",

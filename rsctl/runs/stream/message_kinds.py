@@ -11,21 +11,22 @@ from rsctl.known_errors import KnownError
 from rsctl.runs.stream.raiser_kinds import BY_CODE
 
 
-def _kind(code: str, words: str, summary: str, remedy: str) -> KnownError:
+def cause(code: str, words: str, summary: str, remedy: str) -> KnownError:
+    """A row of the tables: words of a message in any case, what they mean, and the remedy."""
     return KnownError(code, remedy, pattern=rf"{BY_CODE}[^\n]*?(?i:{words})", summary=summary)
 
 
 CLEAR_KINDS = (
-    _kind(
+    cause(
         "binary",
         r"(?:not|n't|never) (?:been )?(?:built|compiled) (?:with|for)\b|\bbuilt without\b"
         r"|requires? (?:the )?(?:cuda|c\+\+|compiled|fused) (?:extension|kernel|op)s?\b"
-        r"|(?:not|n't) have [\w-]{1,30} (?:\w{1,20} )?support\b",
+        r"|(?:not|n't) have (?:cuda|gpu|mpi|rocm)[\w-]{0,20} (?:\w{1,20} )?support\b",
         "a package was built without a part that the script uses",
         "install a build that has it, for the image's torch and CUDA: a vendor's image.base, or a "
         "build in the image; otherwise choose another backend or option in {call}",
     ),
-    _kind(
+    cause(
         "package-versions",
         r"requires? [^\n]{0,40}(?:[<>=]=|\b\d[\d.]{0,8} or (?:newer|later|higher|above))"
         r"|version (?:mismatch|conflict)|\b(?:newer|older|different|incompatible|unsupported) "
@@ -37,7 +38,7 @@ CLEAR_KINDS = (
         "install the version of {package} that the message names, or that the calling code was "
         "written for, in image.python; otherwise change {call}",
     ),
-    _kind(
+    cause(
         "module",
         r"\bis not installed|(?:must|to|should) be installed|not appear to be installed"
         r"|\bpip3? install |please install ",
@@ -45,12 +46,13 @@ CLEAR_KINDS = (
         "install it: a Python package in image.python, a program in image.apt; otherwise turn off "
         "the option that uses it, in {call}",
     ),
-    _kind(
+    cause(
         "setting",
-        r"mutually exclusive|at the same time|\b(?:only|exactly|either) one of\b|only pass one\b"
+        r"mutually exclusive|\b(?:not|cannot|can't) [^\n]{1,120} at the same time"
+        r"|\b(?:only|exactly|either) one of\b|only pass one\b"
         r"|\bnot both\b|\b(?:used|combined|set|specified|passed|given|enabled) (?:together|"
-        r"simultaneously)|(?:incompatible|not compatible|conflicts?) with\b"
-        r"|given [^\n]{1,80} in [^\n]{1,80} and ",
+        r"simultaneously)|(?:incompatible|not compatible|conflicts?) with\b(?![^\n]{0,40}\b(?:size"
+        r"|shape|layer|model|checkpoint)\b)|not sure how to proceed",
         "two settings exclude each other",
         "keep one of the two that the message names, and remove or change the other, in {where}",
     ),
@@ -59,71 +61,72 @@ CLEAR_KINDS = (
 
 MESSAGE_KINDS = (
     *CLEAR_KINDS,
-    _kind(
+    cause(
         "setting",
         r"not (?:yet |currently |been )*(?:supported|implemented)\b|\bunsupported\b"
         r"|(?:not|n't|cannot) (?:yet |currently )?(?:support|handle)\b"
         r"|only (?:\w{1,20} ){0,3}supports?\b|only [^\n]{1,80} (?:is|are) supported"
-        r"|\bno [\w ]{1,40} support\b",
-        "what the script asks for is not supported",
+        r"|\bno [\w ]{1,40} support\b|\bnot available\b",
+        "what the script asks for is not supported or not available",
         "use another value, type or combination than the one that the message names, in {where}; "
         "another version of {package} may support it",
     ),
-    _kind(
+    cause(
         "setting",
         r"\balready (?:exists?|been|in use|registered|initiali[sz]ed|started|defined|set)\b"
         r"|\b(?:more than once|twice)\b",
         "something exists already, or was called a second time",
-        "make or call it once, in {where}: remove what an earlier start left, and let one rank do "
-        "what must happen once",
+        "make or call it once, in {where}, or test before whether it exists; remove what an "
+        "earlier start left, and let one rank make what ranks share",
     ),
-    _kind(
+    cause(
         "setting",
         r"(?:not|isn't) (?:a |an |one of |among )?(?:in (?=[\[({])|recogni[sz]ed|known|valid\b)"
-        r"|\b(?:unknown(?! ?:| error| exception)|unrecogni[sz]ed"
-        r"|invalid(?! (?:shape|size|argument|usage|memory|dimension|index|state)))\b"
-        r"|(?:should|must) be (?:one of|either|in (?=[\[({]))"
-        r"|\bchoose (?:from|one)\b|\bnot found\b|(?:could|can)(?: ?not|n't) (?:be found|find)\b"
-        r"|\bnot available\b",
-        "a value or a name is not one of those that the code knows",
+        r"|\b(?:(?<!\.)unknown(?! ?:| (?:error|exception|failure|reason))|unrecogni[sz]ed"
+        r"|invalid (?:[\w-]{1,20} )?(?:name|type|mode|value|choice|option|device|backend))\b"
+        r"|(?:should|must) be (?:one of|either|in (?=[\[({][\"'a-z]))"
+        r"|\bchoose (?:from|one)\b|\bnot found\b|(?:could|can)(?: ?not|n't) (?:be found|find)\b",
+        "a value or a name is unknown, or what it names does not exist",
         "compare it with the names that the message, the files or the documentation of {package} "
         "list (its spelling, the version that has it), and correct it in {where}",
     ),
-    _kind(
-        "timeout",
+    cause(
+        "exception",
         r"\btimed[ -]?out\b|\btime-?out (?:after|of|expired|while|waiting)|deadline exceeded"
         r"|took too long",
         "a process waited in vain for another process, a server or a file",
         "look at what {call} waits for: whether it runs, can be reached, or is slow; raise the "
         "limit of the time only if it is slow",
     ),
-    _kind(
+    cause(
         "setting",
         r"(?:must|should|needs? to|has to|have to|please) (?:also )?(?:be )?(?:set\b|specified"
         r"|specify|provide|contain\b|include\b|pass\b|passed|given?\b|define)"
         r"|(?:is|are) required\b|(?:is|are|was|been) (?:missing|not "
-        r"(?:set|specified|provided|given|configured|defined))"
-        r"|\brequires? (?:an?|the|you|at least) "
+        r"(?:set|specified|provided|given|configured))"
+        r"|\brequires? (?:an?|the|you|at least) (?!\w{1,40} (?:of|with|to)\b)"
         r"|\bno [\w ]{1,40} (?:specified|provided|given|set|passed)\b",
         "an option, argument or field that the code needs is not given",
         "give what the message names, in {where}",
     ),
-    _kind(
+    cause(
         "setting",
-        r"(?<!deadline )exceed|\btoo (?:long|large|big|small|short|many|few)\b"
-        r"|\b(?:greater|less|larger|smaller|more|fewer|higher|lower) than\b"
+        r"\bexceeds?\b|\btoo (?:long|large|big|small|short|few)\b"
+        r"|\btoo many\b(?! (?:\w{1,20} )?(?:requests|connections|attempts|retries|failures|errors))"
+        r"|\b(?:greater|less|larger|smaller|more|fewer|higher|lower) than\b(?! \S{1,12} (?:times|"
+        r"seconds|attempts|retries))"
         r"|\bat (?:least|most)\b(?! one)|out of (?:range|bounds)"
         r"|\bdivisible\b|\bmultiple of\b|(?:must|should) be "
-        r"(?:positive|non-?negative|even\b|[^\n]{0,40}[<>]=? ?-?\d)",
+        r"(?:positive|non-?negative|even\b|in (?=[\[(]-?[\d.])|[^\n]{0,40}[<>]=? ?-?\d)",
         "a number is outside the limits that the code accepts",
-        "compare the numbers that the message names: change the size of the batch, the model, the "
-        "data or the number of ranks that gives them, in {where}",
+        "compare the numbers that the message names: change what gives them (an option, the size "
+        "of the batch, the model or the data, the number of ranks), in {where}",
     ),
-    _kind(
+    cause(
         "setting",
         r"\bexpect(?:s|ed)? [^\n]{1,160}\b(?:got|but|received|found|given)\b|does(?: not|n't) match"
         r"|\bmust (?:be )?(?:equal|match|the same)\b|\bmismatch"
-        r"|\bnot (?:equal|match|the same|identical)\b|\binconsistent\b|[^=!<>][=!]=[^=]",
+        r"|\bnot (?:equal|match|the same|identical)\b|\binconsistent\b| [=!]= ",
         "two values that must agree differ",
         "print both, and correct the one that is wrong (an option, the data, the checkpoint, the "
         "model, the number of ranks), in {where}",

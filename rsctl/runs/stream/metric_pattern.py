@@ -35,7 +35,7 @@ _SCALE = re.compile(
 PHASE = "(?i:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test|dev) "
 """A phase of a training before a name, as in `val loss`: a regex."""
 _NAME = re.compile(rf"(?:\A|[^\w./-])((?:{PHASE})?[\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{{1,4}}\Z")
-_BAR = re.compile(r"/([0-9.]+[kKMGTP]?) \[[^\[\]]*\Z")
+_BAR = re.compile(r"/(([0-9]+(?:\.[0-9]+)?)([kMGTP]?)) \[[^\[\]]*\Z")
 """The length of one of tqdm's bars, before a number behind it."""
 _PARTS = re.compile("[_./ -]|(?<=[a-z0-9])(?=[A-Z])")
 _THOUSANDS = re.compile(
@@ -45,6 +45,7 @@ _SEPARATORS = re.compile("[,'\u2019\u00a0\u202f]")
 _DIGITS = re.compile(r"\d+")
 _LONGEST_NAME = 60
 _LONGEST_BAR = 200
+_MOST_BARS = 8
 _LONGEST_UNIT = 16
 _FRACTION = re.compile(r"\.[0-9]+(?![\w.])")
 _OVERLAP = 256  # characters
@@ -72,11 +73,11 @@ class Pattern:
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
     different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
     such as loss and eval_loss, `bars` the lengths of two progress bars whose values take turns:
-    one bar may have another length in each epoch. Values in 1.25s/it or 1.02kit/s are converted
-    where the metric's unit, or the one that the regex has behind the number, is it/s.
-    `unmatched_unit` is the first of these in another place. `against` is the first number whose
-    unit contradicts the metric's goal, such as 1.25s/it of a maximum: it is not read. `fraction` is
-    the first step that is not a whole number.
+    they are far apart, since the length of one bar may change with the epoch or the rank. Values in
+    1.25s/it or 1.02kit/s are converted where the metric's unit, or the one that the regex has
+    behind the number, is it/s. `unmatched_unit` is the first of these in another place. `against`
+    is the first number whose unit contradicts the metric's goal, such as 1.25s/it of a maximum: it
+    is not read. `fraction` is the first step that is not a whole number.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Pattern:
         self._unit: tuple[str, str, bool] | None = None
         self._name: str | None = None
         self._before = ""
-        self._bars: list[str] = []
+        self._bars: list[tuple[float, str]] = []
         self._after: str | None = None
 
     def is_in(self, texts: Sequence[str]) -> bool:
@@ -249,12 +250,17 @@ class Pattern:
             self.names = self._name, found[1]
 
     def _compare_bar(self, text: str, start: int) -> None:
-        """Remember the first two bars with the number, once the first one comes again."""
-        if self.bars is None and (found := _BAR.search(text, max(0, start - _LONGEST_BAR), start)):
-            if len(self._bars) == 2 and found[1] == self._bars[0]:
-                self.bars = self._bars[0], self._bars[1]
-            elif len(self._bars) < 2 and found[1] not in self._bars:
-                self._bars.append(found[1])
+        """Remember two bars with the number, once the first of them comes again."""
+        if self.bars or not (found := _BAR.search(text, max(0, start - _LONGEST_BAR), start)):
+            return
+        length = float(found[2]) * 1000 ** " kMGTP".index(found[3] or " ")
+        for known, shown in reversed(self._bars):
+            if known <= 1.5 * length and length <= 1.5 * known:
+                last = self._bars[-1][1]
+                self.bars = (shown, last) if shown != last else None
+                return
+        if len(self._bars) < _MOST_BARS:
+            self._bars.append((length, found[1]))
 
     def _learn(self, text: str, match: re.Match[str]) -> None:
         """Remember the text before the number, from the first match."""

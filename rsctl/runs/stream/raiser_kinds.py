@@ -20,8 +20,8 @@ OF_PYTHON = (
 """Messages of Python itself about a mistake in code, which refuse no setting."""
 
 BY_CODE = (
-    rf"^(?!(?:Key|Index|Attribute|Name|UnboundLocal|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)"
-    rf"Error|Keyboard|System|StopIteration|its text is missing"
+    rf"^(?!(?:Key|Index|Attribute|Name|UnboundLocal|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion"
+    rf"|(?:subprocess\.)?CalledProcess)Error|Keyboard|System|StopIteration|its text is missing"
     rf"|AssertionError: (?:assert |[(\[{{\d])|\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
 )
 """The text of an exception that a package raises itself, unless Python raised it there."""
@@ -235,7 +235,7 @@ PLACES = (
         r"(?:sklearn/(?:metrics|utils/validation)|torchmetrics/|evaluate/|seqeval/)",
         "",
         "the metric's arguments (average=), predictions (classes by argmax, or scores) and "
-        "labels (without -100)",
+        "labels (without -100; of both classes for AUC)",
     ),
     cause(
         "setting",

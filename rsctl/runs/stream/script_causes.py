@@ -218,7 +218,7 @@ SCRIPT_CAUSES = (
         "pickled-class",
         r"AttributeError: Can't get attribute ('\w{1,80}' on <module [^>\n]{1,120}>)"
         r"|(?:AttributeError: (?=module '__(?:mp_)?main__')|in find_class\n(?:[^\n]{0,200}\n){1,2}"
-        r"AttributeError: )(module '[\w.]{1,80}' has no attribute '\w{1,80}')",  # Python 3.14
+        r"AttributeError: )(module '[\w.]{1,80}' has no attribute '(?!__)\w{1,80}')",  # 3.14
         "an object was pickled with a class or function that this program does not have there: "
         "{names}",
         "define it in a module that both programs import, under the same name; save state_dict() "

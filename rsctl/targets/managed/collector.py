@@ -215,8 +215,7 @@ class Collector:
         self._status_timer.restart(is_news)
         if self._is_requested:  # since this poll began
             self._status_timer.expire()
-        if is_news:
-            self._keep()
+        self._keep()
 
     def _record_start(self, status: JobStatus) -> None:
         """For a job that ended before it was seen to run, its billed time also starts here."""

@@ -12,7 +12,7 @@ from rsctl.runs.exit_reports import ExitReports, restarts_in_place, runtime_find
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import RunRecord
-from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
+from rsctl.runs.stream.events import LogEvent, MetricEvent, now, parse_time
 from rsctl.runs.stream.metrics import MetricReader
 from rsctl.runs.stream.rank_marks import take_mark
 from rsctl.runs.stream.redraws import lines_apart, logged, measured
@@ -66,12 +66,17 @@ class LogCollector:
         log = self._log()
         if ended is not None:
             log.finish(ended)
-        lines = lines_apart(log.read() or ())
+        read = log.read()
+        lines = lines_apart(read or ())
         if not lines:
+            if read is not None:
+                self._progress.read_until = now()
             if ended is None and self._progress.kept is None:  # others wait for a failed node
                 self._stalls.judge()
             return False
         self.oldest = min(line.time for line in lines)
+        newest = min(max(line.time for line in lines), now())  # there may be more
+        self._progress.read_until = max(self._progress.read_until or "", newest)
         self._mirror.write(logged(lines))
         events = [event for line in measured(lines) if (event := self._examine(line))]
         for metrics in self._reader.read_all(events):

@@ -23,10 +23,11 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
     `cursor` is the log reader's own. `sizes` are the valid bytes of each replica's log, and of the
     states under their own name: data beyond them comes from a killed collector, and is cut off and
     read again. `state`, `attempt` and `reason` are the last recorded ones, `failures` the exits
-    that ranks have reported in this attempt, `measured` the end of the fetched measurements.
-    `waiting_since` is the time when the job began to wait for capacity, and `waited_too_long` says
-    that rsctl cancelled it for that. `running_since` is the time when its costs began, and
-    `cost_too_much` says that rsctl cancelled it for its cost.
+    that ranks have reported in this attempt, `measured` the end of the fetched measurements,
+    `read_until` the time up to which the log of a job in progress has been read. `waiting_since` is
+    the time when the job began to wait for capacity, and `waited_too_long` says that rsctl
+    cancelled it for that. `running_since` is the time when its costs began, and `cost_too_much`
+    says that rsctl cancelled it for its cost.
 
     `kept` is the failure of a node that has stayed (`limits.keep`).
 
@@ -48,6 +49,7 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
     reported: list[Finding] = msgspec.field(default_factory=list, name="told")
     noticed: list[Finding] = []
     measured: Optional[str] = None
+    read_until: Optional[str] = None
     waiting_since: Optional[str] = None
     waited_too_long: bool = msgspec.field(default=False, name="gave_up")
     running_since: Optional[str] = None

@@ -46,7 +46,7 @@ def _fast_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 def test_a_dearer_plan_is_refused_and_nothing_is_made(tmp_path: Path) -> None:
     job = load(str(tmp_path / "job.yaml"), set={"limits.timeout": "1h"})
-    with pytest.raises(RsctlError, match=r"the job can cost 3600\.00 USD, more than 2\.00 USD"):
+    with pytest.raises(RsctlError, match=r"the job can cost 3,600\.00 USD, more than 2\.00 USD"):
         submit(job, target="vertex", rehearse=Rehearsal(runner="process"))
     assert not (home() / "runs").exists()
 

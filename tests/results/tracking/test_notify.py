@@ -405,6 +405,22 @@ def test_a_bench_sends_one_message(hook: Hook, tmp_path: Path, command_server: P
     assert [each["title"] for each in hook.messages] == ["job bench failed"] * 2
 
 
+def test_the_sender_of_a_bench_that_continues_does_not_see_its_earlier_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job.yaml").write_text(BENCH.replace('"0"}', '"3"}').replace("${HOOK}", "${URL}"))
+    monkeypatch.setenv("URL", "json://localhost/")
+    monkeypatch.chdir(tmp_path)
+    seen: list[JobState] = []
+    monkeypatch.setattr(
+        "rsctl.results.tracking.background.start_bench",
+        lambda bench: seen.append(api.bench(bench).state),
+    )
+    for _ in range(2):
+        assert api.run_bench("job.yaml").state is JobState.FAILED
+    assert seen == [JobState.RUNNING] * 2
+
+
 def test_messages_about_a_bench_do_not_wait_for_the_end_of_a_run(hook: Hook) -> None:
     jobs = [NotifiedJob("stalled", run=f"job-{name}") for name in "ab"]
     benches = Benches(jobs[0].store)

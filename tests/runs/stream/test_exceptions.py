@@ -982,13 +982,17 @@ def test_a_message_of_another_meaning_keeps_its_kind(raised: str, said: str) -> 
         ("deepspeed/__init__.py", "AssertionError: Not sure how to proceed, we were given "
          "deepspeed configs in the deepspeed arguments and deepspeed.initialize() function call",
          "deepspeed", "keep one of the two"),
+        # https://github.com/scikit-learn/scikit-learn/blob/1.5.0/sklearn/metrics/_ranking.py
+        ("sklearn/metrics/_ranking.py", "ValueError: Only one class present in y_true. ROC AUC "
+         "score is not defined in that case.", "setting", "with `run(x)` at /app/train.py:8"),
         ("odd/a.py", "ValueError: the mode wide is not supported", "setting", "version of odd"),
         ("odd/a.py", "RuntimeError: The hook is already set", "setting", "once, in `run"),
         ("odd/a.py", "ValueError: Unknown mode: wide", "setting", "documentation of odd"),
         ("odd/a.py", "ValueError: rate must be specified", "setting", "give what the message"),
+        ("odd/a.py", "ValueError: stage 2 requires an optimizer", "setting", "give what the"),
         ("odd/a.py", "ValueError: rope must contain keys {'a'}", "setting", "give what the"),
         ("odd/a.py", "ValueError: count must be an integer > 0.", "setting", "compare the numbers"),
-        ("odd/a.py", "RuntimeError: the lock timed out", "timeout", "what `run(x)` at"),
+        ("odd/a.py", "RuntimeError: the lock timed out", "exception", "what `run(x)` at"),
         ("odd/a.py", "ValueError: size 9 exceeds the buffer", "setting", "compare the numbers"),
         ("odd/a.py", "ValueError: expected 3 bands but got 4", "setting", "print both, "),
         # https://github.com/xai-org/grok-1/issues/248
@@ -1049,7 +1053,128 @@ def test_a_function_that_only_calls_another_one_did_not_raise() -> None:
     ]
     [cause] = known_causes(lines, 1, None)
     assert cause.message.endswith("; raised at odd/loop.py:3 in step")
-    assert (cause.remedy or "").startswith("install the version of the called package that odd")
+    assert "install the version of it that odd was written for" in (cause.remedy or "")
+
+
+@pytest.mark.parametrize("raised", ["dataset version mismatch: 3, not 4", "expected 2 arguments"])
+def test_a_check_of_the_script_itself_is_not_read_for_words(raised: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in parse',
+        "    raise ValueError(message)",
+        f"ValueError: {raised}",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == "setting"
+    assert (cause.remedy or "").startswith("see the condition before /app/train.py:9 in parse, ")
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "openai.RateLimitError: Error code: 429 - {'error': {'message': 'Rate limit exceeded'}}",
+        "av.error.InvalidDataError: [Errno 1094995529] Invalid data found when processing: 'a.mp4'",
+        "RuntimeError: Too many failed requests",
+        "RuntimeError: tried more than 5 times",
+        "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
+        "one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
+        "RuntimeError: two ranks wrote to the file at the same time",
+        "RuntimeError: Gpt does not have gradient checkpointing support",
+        "RuntimeError: the call failed: StatusCode.UNKNOWN",
+        "struct.error: unpack requires a buffer of 4 bytes",
+        "subprocess.CalledProcessError: Command 'pip install -r x.txt' returned non-zero exit "
+        "status 1.",
+        "subprocess.CalledProcessError: Command 'curl http://x/?a==b' returned non-zero exit "
+        "status 22.",
+    ],
+)
+def test_words_of_another_meaning_are_no_refusal(raised: str) -> None:
+    assert _below("odd/a.py", "run(x)", raised).message.startswith("code of odd failed: ")
+
+
+def test_a_range_is_a_limit_and_a_device_is_no_name() -> None:
+    raised = "ValueError: rate must be in (0, 1]"
+    assert _below("odd/a.py", "run(x)", raised).message.startswith("a number is outside")
+    raised = "RuntimeError: The device cuda:1 is not available."
+    assert "not available:" in _below("odd/a.py", "run(x)", raised).message
+
+
+def test_less_memory_than_a_program_is_set_to_take_is_no_reason_to_take_more() -> None:
+    # https://github.com/vllm-project/vllm/issues/16141
+    raised = (
+        "ValueError: Free memory on device (70.1/79.3 GiB) on startup is less than desired GPU "
+        "memory utilization (0.9, 71.4 GiB)."
+    )
+    remedy = _below("vllm/v1/worker/gpu_worker.py", "LLM(model)", raised).remedy or ""
+    assert "raise gpu_memory_utilization" not in remedy
+
+
+def test_what_only_one_call_may_make_is_made_on_each_rank() -> None:
+    raised = "RuntimeError: trying to initialize the default process group twice!"
+    assert "test before whether it exists" in (_below("odd/a.py", "run(x)", raised).remedy or "")
+
+
+def test_the_remedy_names_no_package_that_does_not_exist() -> None:
+    """A checkout of transformers is outside site-packages."""
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/src/transformers/src/transformers/modeling_utils.py", line 9, in load',
+        "    check(config)",
+        "ValueError: the mode is odd",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.message.startswith("the package refuses a call, a setting or its input: ")
+    assert "the model's config.json" in (cause.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "raised_at"),
+    [
+        ("/app/model.py", "return odd(3)", ""),
+        (
+            "/opt/lib/python3.11/site-packages/odd/a.py",
+            "raise RuntimeError(",
+            "odd/a.py:7 in inner",
+        ),
+        ("/opt/lib/python3.11/site-packages/odd/a.py", "return call()", "trl/loop.py:3 in step"),
+    ],
+)
+def test_a_function_of_the_script_or_with_a_check_raised_itself(
+    path: str, source: str, raised_at: str
+) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        "    trainer.train()",
+        '  File "/opt/lib/python3.11/site-packages/trl/loop.py", line 3, in step',
+        "    self.call(batch)",
+        f'  File "{path}", line 7, in inner',
+        f"    {source}",
+        "RuntimeError: odd things happen",
+    ]
+    raised = find_exception(lines)
+    assert raised is not None
+    assert raised.inside == raised_at
+
+
+def test_a_main_module_without_a_file_is_no_pickled_class() -> None:
+    # https://github.com/python/cpython/issues/87115
+    raised = "AttributeError: module '__main__' has no attribute '__spec__'"
+    assert _below("odd/pdb.py", "run(x)", raised).code == "package-versions"
+
+
+def test_a_class_that_is_private_to_its_module_is_an_exception() -> None:
+    # https://github.com/googleapis/python-aiplatform/issues/2177,
+    # https://github.com/spaceone-dev/homi/issues/22
+    raised = (
+        "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n"
+        "        status = StatusCode.UNKNOWN\n"
+        '        details = "Exception calling application: wrapper() missing 1 required positional '
+        "argument: 'context'\""
+    )
+    message = _below("grpc/_channel.py", "stub.Get(x)", raised).message
+    assert message.startswith("code of grpc failed: grpc._channel._InactiveRpcError: ")
+    assert "Exception calling application" in message
 
 
 def test_a_file_that_cannot_be_renamed_has_two_paths() -> None:

@@ -180,6 +180,12 @@ def test_ranks_that_write_at_the_same_time_are_told_apart() -> None:
     assert failure_lines(mixed) == own
 
 
+def test_a_rank_whose_own_program_was_too_slow_did_not_lose_another() -> None:
+    raised = "subprocess.TimeoutExpired: Command 'tar x' timed out after 60 seconds"
+    own = _of_rank(0, raised)
+    assert failure_lines([*own, *_of_rank(1, LOST[0])]) == own
+
+
 def test_where_all_ranks_only_lost_another_the_last_is_shown() -> None:
     other = _of_rank(1, LOST[0])
     assert failure_lines([*_of_rank(0, LOST[2]), *other]) == other

@@ -700,12 +700,20 @@ def test_a_regex_that_reads_values_of_two_names_is_a_finding(
         (r"([0-9.]+)it/s", (16, 8, 16), ("16", "8")),
         (r"loss=([0-9.]+)", (3, 13, 13, 3), ("3", "13")),
         (r"/16 .*?([0-9.]+)it/s", (16, 8, 16), None),
-        (r"([0-9.]+)it/s", (16, 17, 18), None),
+        (r"([0-9.]+)it/s", (2, 32, 8, 32), ("32", "8")),  # Lightning's check comes first
+        (r"([0-9.]+)it/s", ("1.20k", 900, 60, "1.20k"), ("1.20k", "60")),
+        (r"([0-9.]+)it/s", (16, 15, 8, 16), ("16", "8")),
         (r"([0-9.]+)it/s", (16, 16, 16), None),
+        # The batches of one bar change with the epoch, the rank or, in Lightning 1, a validation.
+        (r"loss=([0-9.]+)", (1021, 1019, 1021), None),
+        (r"loss=([0-9.]+)", (32, 40, 32, 40), None),
+        (r"loss=([0-9.]+)", (16, 25, 24), None),
+        (r"loss=([0-9.]+)", (0, 0, 0), None),
+        (r"loss=([0-9.]+)", ("1.2.3", 9, "1.2.3"), None),  # not the length of a bar
     ],
 )
 def test_a_regex_that_reads_the_values_of_two_bars_is_a_finding(
-    regex: str, lengths: Sequence[int], bars: tuple[str, str] | None
+    regex: str, lengths: Sequence[object], bars: tuple[str, str] | None
 ) -> None:
     """Such as the bars of training and of validation, which take turns without a name."""
     texts = [f"100%|██| {n}/{n} [00:05<00:00,  2.78it/s, lr=1, loss=0.5]" for n in lengths]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from itertools import islice
 from typing import Any
 
 import pytest
 
-from rsctl.findings import JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs import exit_reports
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.goodput_records import goodput_of
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent, now
 from rsctl.targets.managed.collector import Collector
@@ -226,6 +228,27 @@ def test_findings_are_reported_once_and_facts_are_kept(
     findings = [event.finding.code for event in seen if isinstance(event, FindingEvent)]
     assert findings == ["quota", "wrong-plugin", "metric-unseen"]
     assert stored(run).facts == [("engaged", "5 bytes, 1 noticed", True)]
+
+
+def test_goodput_counts_the_time_until_the_log_was_read(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """The log may be longer than one request reads, and the cloud may refuse to be asked."""
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(5))
+    cloud.lines = [line(second, "worker-0", "loss=0.5") for second in (10, 20, 30)]
+    found = []
+    for _ in range(4):
+        with suppress(RsctlError):
+            target.reconcile(run)
+        target.release(run)
+        with closing(Store()) as store:
+            found.append(goodput_of(store, stored(run)))
+        if len(found) == 3:
+            cloud.refused["status"] = RsctlError(ExitCode.ENVIRONMENT, error("aws", "expired"))
+    assert [(one.until, one.seconds) for one in found[:2]] == [(at(20), 15.0), (at(30), 25.0)]
+    assert found[2].until is not None
+    assert found[2].until > cloud.lines[-1].time  # nothing more was written by then
+    assert found[3] == found[2]
 
 
 def test_lines_of_any_kind_survive(cloud: FakeCloud, target: FakeTarget, run: str) -> None:

@@ -49,10 +49,7 @@ def test_the_record_is_what_the_sdk_sends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "arguments"),
     [
-        (
-            CHIEF,
-            '{"chief": ["--launcher", "torchrun"',
-        ),
+        (CHIEF, '{"chief": ["--launcher", "torchrun"'),
         ({"roles": {"ps": {"args": ["--ps"]}}}, '{"ps": ["--launcher", "once"'),
     ],
 )
@@ -70,10 +67,7 @@ def test_as_code_for_the_sdk(changes: dict[str, Any], arguments: str, tmp_path: 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            CHIEF,
-            "arguments or variables of only the chief",
-        ),
+        (CHIEF, "arguments or variables of only the chief"),
         ({"roles": {"ps": {}}}, "programs of roles"),
     ],
 )

@@ -105,8 +105,8 @@ class VertexEmulator(GoogleEmulator):
         thread.preempt(machine)
 
     def expire(self) -> None:
-        """See Controlled and GoogleAccess."""
-        self.access.expire()
+        """See Controlled: all calls but those of control are refused from now on."""
+        self.access.is_revoked = True
 
     def stop(self) -> None:
         """End all jobs and remove what only this emulator needed; the buckets stay."""

@@ -43,6 +43,8 @@ class GoogleAccess:
         self._tokens: dict[str, float] = {}
         self._signed: set[str] = set()
         self._expired: set[str] = set()
+        self.is_revoked = False
+        """Whether the account is good for calls of control only, and gets no token any longer."""
 
     def write_key(self, file: Path, token_uri: str) -> None:
         """Write the key file that google-auth reads, for its owner only."""
@@ -72,6 +74,12 @@ class GoogleAccess:
             claims = self._claims(assertion)
         except ValueError as problem:
             body = {"error": "invalid_grant", "error_description": f"Invalid JWT: {problem}"}
+            return Reply.of(body, 400)
+        if self.is_revoked:
+            body = {
+                "error": "invalid_grant",
+                "error_description": "Token has been expired or revoked.",
+            }
             return Reply.of(body, 400)
         if claims.get("iss") != self.email:
             return Reply.of({"error": "invalid_grant", "error_description": "unknown account"}, 400)
@@ -140,7 +148,8 @@ class GoogleEmulator(Emulator):
 
     def authorize(self, request: Request) -> None:
         """Raise Refused without a good access token."""
-        if not self.access.knows(request.headers.get("authorization", "")):
+        is_revoked = self.access.is_revoked and not request.path.startswith("/emulator/")
+        if is_revoked or not self.access.knows(request.headers.get("authorization", "")):
             message = "Request had invalid authentication credentials."
             raise Refused(self.error(401, "UNAUTHENTICATED", message))
 

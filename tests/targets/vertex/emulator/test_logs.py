@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from google.auth.exceptions import RefreshError
 
 from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
 from rsctl.targets.vertex.emulator import Behaviour
@@ -246,10 +247,22 @@ def test_an_expired_token_is_refused_and_a_new_one_taken(
     body = {"resourceNames": ["projects/rehearsal"]}
     place = f"{project.emulator.url}/v2/entries:list"
     assert project.session.post(place, json=body).status_code == 200
-    project.session.post(f"{project.emulator.url}/emulator/credentials:expire")
+    project.emulator.access.expire()
     before = project.emulator.count("oauth2.token")
     assert project.session.post(place, json=body).status_code == 200  # google-auth tries twice
     assert project.emulator.count("oauth2.token") == before + 1
+
+
+def test_expired_credentials_get_no_new_token(project: Project) -> None:
+    """The calls of control still take them."""
+    place = f"{project.emulator.url}/emulator"
+    assert project.session.post(f"{place}/credentials:expire").status_code == 200
+    assert project.session.get(f"{place}/state").status_code == 200
+    with pytest.raises(RefreshError, match="invalid_grant"):
+        project.session.post(
+            f"{project.emulator.url}/v2/entries:list",
+            json={"resourceNames": ["projects/rehearsal"]},
+        )
 
 
 def test_fifty_thousand_lines(project: Project, job: tuple[str, FakeNodes]) -> None:
