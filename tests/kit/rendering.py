@@ -29,7 +29,7 @@ def merged(value: Any, changes: Any) -> Any:
 
 def read_job(folder: Path, job: dict[str, Any]) -> Document:
     """The document of a job, written into a folder; its environment has a secret TOKEN."""
-    (folder / "job.yaml").write_text(yaml.safe_dump(job, sort_keys=False))
+    (folder / "job.yaml").write_text(yaml.dump(job, Dumper=yaml.CSafeDumper, sort_keys=False))
     return read(str(folder / "job.yaml"), (), {"TOKEN": "s3cret"})
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from rsctl.runs.stream.service_causes import cause
 
 
-def _refused(numbers: str, name: str = r"\w{0,20}Error") -> str:
+def _refused(numbers: str, name: str = "Error") -> str:
     """The pattern of exceptions of Python, and of errors of Rust, with one of these numbers."""
     return (
         rf"{name}: \[Errno (?:{numbers})\] ([^\n]{{1,300}})"
-        rf"|([^\n:]{{1,100}}\(os error (?:{numbers})\))"
+        rf"|(?<![^\n:])([^\n:]{{1,300}}\(os error (?:{numbers})\))"
     )
 
 
