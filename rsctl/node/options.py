@@ -1,54 +1,11 @@
-"""The options of `rsctl-launch`.
-
-Each node reads them as it starts, so argparse does not: with its imports that takes 6 ms.
-"""
+"""The options of `rsctl-launch`."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
-
-_CHOICES = {
-    "launcher": ("torchrun", "mpi", "once"),
-    "stop_signal": ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"),
-    "transport": ("none", "efa", "fast-socket", "reduction-server", "rsctl"),
-}
-_USAGE = """\
-usage: rsctl-launch [options] -- COMMAND...
-       rsctl-launch --check [options]
-"""
-_HELP = f"""\
-
-Run this node's part of a job, or check the image.
-
-  --launcher {{{",".join(_CHOICES["launcher"])}}}
-        torchrun and mpi start the command once for each rank; once starts it once on each node
-  --processes N
-        ranks on each node (default: 1)
-  --env NAME=VALUE
-        a variable of only this node, if the platform gives all nodes the same variables
-  --python
-        COMMAND is a script, or -m and a module
-  --fill N
-        replace {{outputs}}, {{checkpoints}}, {{inputs.NAME}} in the last N arguments
-  --copy NAME=PATH
-        copy an input from PATH to the location in RSCTL_INPUT_NAME, once for all restarts
-  --count NAME
-        report the files and bytes of an input that the platform has copied
-  --shards NAME
-        pass each rank its part of this input's shards in RSCTL_INPUT_NAME_SHARDS
-  --stop-signal {{{",".join(_CHOICES["stop_signal"])}}}
-        the signal that asks the command to end (default: TERM)
-  --restarts-in-place N
-        how often torchrun starts the ranks of all nodes again after a failure (default: 0)
-  --keep SECONDS
-        how long this node stays after its command has failed (default: 0)
-  --check
-        run nothing: verify that this image can run its job, or report why not
-  --transport {{{",".join(_CHOICES["transport"])}}}
-        the gradient transport that --check verifies (default: none)
-"""
+from typing import NamedTuple
 
 
 class Options(NamedTuple):
@@ -72,42 +29,16 @@ class Options(NamedTuple):
 
 def parse(arguments: Sequence[str]) -> Options:
     """The options that the arguments have. Exits with 2 and a message if they are wrong."""
+    # Split by hand: what argparse makes of `--` differs between versions of Python.
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    command, given = list(arguments[end + 1 :]), dict[str, Any]()
-    words = iter(arguments[:end])
-    for word in words:
-        option, separator, value = word.partition("=")
-        name = option[2:].replace("-", "_")
-        if option in ("-h", "--help"):
-            sys.stdout.write(_USAGE + _HELP)
-            sys.exit()
-        before = given.get(name, Options._field_defaults.get(name))
-        if option[:2] != "--" or before is None or (isinstance(before, bool) and separator):
-            _refuse(f"unrecognized arguments: {word}")
-        if isinstance(before, bool):
-            given[name] = True
-        else:
-            given[name] = _value(name, before, value if separator else next(words, None))
-    options = Options(command, **given)
+    parser = _make_parser()
+    given = vars(parser.parse_args(arguments[:end]))
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    options = Options([*arguments[end + 1 :]], **{**given, **lists})
     for problem in _problems(options):
-        _refuse(problem)
+        parser.error(problem)
     head = [sys.executable, "-u"] if options.python else []
-    return options._replace(command=[*head, *command])
-
-
-def _value(name: str, before: object, text: str | None) -> object:
-    """The value of an option, of the type of the one before."""
-    option, choices = f"--{name.replace('_', '-')}", _CHOICES.get(name)
-    if text is None:
-        _refuse(f"argument {option}: expected one argument")
-    if choices is not None and text not in choices:
-        _refuse(f"argument {option}: invalid choice: {text!r} (choose from {', '.join(choices)})")
-    if isinstance(before, tuple):
-        return (*before, text)
-    try:
-        return int(text) if isinstance(before, int) else text
-    except ValueError:
-        _refuse(f"argument {option}: invalid int value: {text!r}")
+    return options._replace(command=[*head, *options.command])
 
 
 def _problems(options: Options) -> Iterator[str]:
@@ -125,6 +56,88 @@ def _problems(options: Options) -> Iterator[str]:
         yield f"--processes {options.processes} is not possible with {options.launcher}"
 
 
-def _refuse(problem: str) -> NoReturn:
-    sys.stderr.write(f"{_USAGE}rsctl-launch: error: {problem}\n")
-    sys.exit(2)
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rsctl-launch",
+        usage="%(prog)s [options] -- COMMAND...\n       %(prog)s --check [options]",
+        description="Run this node's part of a job, or check the image.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--launcher",
+        choices=("torchrun", "mpi", "once"),
+        default="torchrun",
+        help="torchrun and mpi start the command once for each rank; once starts it once on each "
+        "node",
+    )
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="ranks on each node")
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable of only this node, if the platform gives all nodes the same variables",
+    )
+    parser.add_argument(
+        "--python", action="store_true", help="COMMAND is a script, or -m and a module"
+    )
+    parser.add_argument(
+        "--fill",
+        type=int,
+        default=0,
+        metavar="N",
+        help="replace {outputs}, {checkpoints}, {inputs.NAME} in the last N arguments",
+    )
+    parser.add_argument(
+        "--copy",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="copy an input from PATH to the location in RSCTL_INPUT_NAME, once for all restarts",
+    )
+    parser.add_argument(
+        "--count",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="report the files and bytes of an input that the platform has copied",
+    )
+    parser.add_argument(
+        "--shards",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pass each rank its part of this input's shards in RSCTL_INPUT_NAME_SHARDS",
+    )
+    parser.add_argument(
+        "--stop-signal",
+        choices=("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"),
+        default="TERM",
+        help="the signal that asks the command to end (default: TERM)",
+    )
+    parser.add_argument(
+        "--restarts-in-place",
+        type=int,
+        default=0,
+        metavar="N",
+        help="how often torchrun starts the ranks of all nodes again after a failure (default: 0)",
+    )
+    parser.add_argument(
+        "--keep",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="how long this node stays after its command has failed (default: 0)",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="run nothing: verify that this image can run its job, or report why not",
+    )
+    parser.add_argument(
+        "--transport",
+        choices=("none", "efa", "fast-socket", "reduction-server", "rsctl"),
+        default="",
+        help="the gradient transport that --check verifies (default: none)",
+    )
+    return parser

@@ -18,12 +18,12 @@ rest of the runtime imports from here.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 
 TYPE_CHECKING = False  # importing typing would cost as much as starting the interpreter
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping, Sequence
     from types import ModuleType
     from typing import NoReturn
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rsctl.node.soft_stop import SoftStop
     from rsctl.node.stderr_tail import StderrTail
     from rsctl.node.whole_lines import WholeLines
-else:
-    import _signal as signal  # `signal` itself imports enum, which costs each rank 4 ms
 
 STOP_SIGNALS = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
@@ -249,10 +247,8 @@ def _send(child: int, signum: int) -> None:
 
 
 def _signal_name(signum: int) -> str:
-    from signal import Signals
-
     try:
-        return Signals(signum).name
+        return signal.Signals(signum).name
     except ValueError:  # Real-time signals have no names.
         return f"SIG{signum}"
 

@@ -12,13 +12,15 @@ MISSING = """
     _aix_support _asyncio _bz2 _compression _contextvars _ctypes _decimal _json _lzma _markupbase
     _multiprocessing _osx_support _posixshmem _pydecimal _pyio _queue _sqlite3 _uuid _zoneinfo
     asyncio bdb bz2 cProfile cmd code codeop concurrent contextvars ctypes curses dataclasses
-    dbm decimal difflib doctest fileinput fractions ftplib getpass gettext graphlib gzip hmac html
-    http imaplib json lzma mailbox mimetypes mmap multiprocessing netrc numbers pdb plistlib pprint
+    dbm decimal difflib doctest fileinput fractions ftplib getpass graphlib gzip hmac html http
+    imaplib json lzma mailbox mimetypes mmap multiprocessing netrc numbers pdb plistlib pprint
     profile pstats pty pyclbr pydoc queue readline resource sched secrets shelve shlex shutil
     smtplib socketserver sqlite3 statistics symtable tabnanny tarfile termios timeit tomllib
     trace tty unittest uuid venv wave webbrowser wsgiref xml xmlrpc zipapp zoneinfo
 """.split()  # noqa: SIM905
-"""Modules that python3.11-minimal of Debian 12 lacks."""
+"""Modules that python3.11-minimal of Debian 12 lacks, less gettext: Debian's argparse, unlike
+Python's own, does without it.
+"""
 PROBLEM = (
     f"{sys.executable} cannot import a module that rsctl's runtime needs: "
     "import of json halted; None in sys.modules"
