@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -17,8 +16,7 @@ _MAX_TEXT = 2000  # characters of a text of a finding
 _KEPT_FIELDS = ("severity", "code", "message", "remedy", "path")  # not that it points into files
 
 
-@dataclass(frozen=True)
-class BuildStep:
+class BuildStep(msgspec.Struct, frozen=True):
     """A step has started, or has ended if `seconds` is not None; if it was cached, it only ends.
 
     `number` counts from 1 up to `total`; both are 0 for a step that is in no Dockerfile, such as
@@ -46,8 +44,7 @@ Show = Callable[[BuildEvent], None]
 """Shows the user an event of a build."""
 
 
-@dataclass(frozen=True)
-class CheckedShow:
+class CheckedShow(msgspec.Struct, frozen=True):
     """A `Show` with a check that raises if the build must end, also while its step is silent."""
 
     show: Show

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, one_line, output_or_finding
 

@@ -13,16 +13,17 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
-from rsctl.node.listener import listening, own_address
 from rsctl.node.liveness import liveness_port
-from rsctl.node.liveness_client import LivenessClient
-from rsctl.node.liveness_server import LivenessServer, WorkerLiveness
 from rsctl.node.rank import STOP_SIGNALS
 from rsctl.node.roles import AWAITED_ROLES
 from rsctl.node.threads import stop_signals_blocked
+
+if TYPE_CHECKING:  # few jobs have such roles
+    from rsctl.node.liveness_client import LivenessClient
 
 PORT = 3334
 """The chief listens one below: 3333 is one of the ports that Vertex AI documents as open."""
@@ -38,6 +39,8 @@ def start_client(cluster: Cluster, environ: Mapping[str, str]) -> LivenessClient
     nodes = _awaited(cluster, environ)
     if cluster.replica not in nodes:
         return None
+    from rsctl.node.liveness_client import LivenessClient
+
     run, token = environ.get("RSCTL_RUN", ""), environ["RSCTL_TOKEN"].encode()
     with stop_signals_blocked():
         return LivenessClient([(cluster.chief, PORT)], nodes.index(cluster.replica), run, token)
@@ -51,6 +54,8 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> AwaitedRoles |
     nodes = _awaited(cluster, environ)
     if not nodes or cluster.replica != "worker-0":
         return None
+    from rsctl.node.listener import listening
+
     what_for = ", where roles report that they are alive"
     with listening("watch-address", liveness_port(PORT), what_for):
         return AwaitedRoles(cluster, nodes, environ)
@@ -83,6 +88,9 @@ class AwaitedRoles:
 
     def __init__(self, cluster: Cluster, nodes: list[str], environ: Mapping[str, str]) -> None:
         """Raises OSError if it cannot listen."""
+        from rsctl.node.listener import own_address
+        from rsctl.node.liveness_server import LivenessServer, WorkerLiveness
+
         self._have_ended = threading.Event()
         liveness = WorkerLiveness(len(nodes), peer_timeout(cluster, environ), _RECONNECT_SECONDS)
         address = own_address(cluster), liveness_port(PORT)

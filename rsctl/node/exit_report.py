@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
@@ -35,7 +34,7 @@ def announce_start(cluster: Cluster, environ: Mapping[str, str]) -> str | None:
     The key is new, and proves that an `exit` line is this launcher's. Its lock is in the line,
     beside the node's name where the platform does not give it. Without rsctl there is no key.
     """
-    key = secrets.token_hex(16)
+    key = os.urandom(16).hex()
     lock = {"lock": lock_of(key)}
     if platform(cluster.platform).names_nodes:
         emit("node", {"replica": cluster.replica, "host": cluster.own_host, **lock})

@@ -7,11 +7,8 @@ variable.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -22,14 +19,13 @@ from rsctl.node.structured_lines import emit, warning
 
 if TYPE_CHECKING:
     from rsctl.node.copies import Copied
+    from rsctl.node.options import Options
 
 _LOCAL_RANK = "{local_rank}"
 _SHOWN = 3
 
 
-def provide(
-    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
-) -> dict[str, str]:
+def provide(cluster: Cluster, options: Options, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment with the inputs of this node's ranks; each rank fills in `{local_rank}`.
 
     First copies the inputs that must be on this node's disk. Raises LaunchError.
@@ -105,6 +101,9 @@ def _emit(name: str, metrics: Mapping[str, float]) -> None:
 
 def _listed(name: str, cluster: Cluster, processes: int, environ: Mapping[str, str]) -> str:
     """Write the names of each local rank's shards; the path of the file, for any of them."""
+    import shutil  # few jobs have shards
+    import tempfile
+
     own = _own(_expanded(name, _value(name, environ)), cluster)
     folder = _below_root(tempfile.gettempdir(), environ)
     try:

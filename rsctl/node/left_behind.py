@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable
 
-from rsctl.node.process_tree import read_process, tree
+from rsctl.node.process_tree import has_children, read_process, tree
 from rsctl.node.structured_lines import warning
 
 _SCRIPT = re.compile(r"[\w.-]+\.(?:py|sh)\b")
@@ -23,6 +23,8 @@ def left_behind_finding(replica: str, command: Iterable[str]) -> dict[str, objec
     Helpers that outlive a script for a moment, such as trackers of resources, run other scripts;
     multiprocessing's fork server names the script from Python 3.14 on.
     """
+    if not has_children():
+        return None
     scripts = set(_SCRIPT.findall(" ".join(command)))
     below = [process.pid for process in tree(os.getpid()) if process.state != "Z"]
     lines = [_command_line(pid) for pid in below if pid != os.getpid()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import signal
@@ -20,8 +19,6 @@ from rsctl.node import (
     exit_report,
     inputs,
     liveness,
-    liveness_client,
-    liveness_server,
     lost_files,
     path_placeholders,
     process_spec,
@@ -29,7 +26,6 @@ from rsctl.node import (
     profiling,
     rank,
     rank_profiler,
-    slots,
 )
 from rsctl.node.check.recheck import Recheck, image_transport, start_recheck
 from rsctl.node.cluster import Cluster
@@ -53,12 +49,14 @@ from rsctl.node.traffic_control import NetworkLimits, limit_network
 from rsctl.node.versions import VersionReport
 
 if TYPE_CHECKING:
+    from rsctl.node import liveness_server, slots
     from rsctl.node.mpi.chief import HeldNodes
+    from rsctl.node.options import Options
 
 _TELEMETRY_SECONDS = 10
 
 
-def main(options: argparse.Namespace) -> int:
+def main(options: Options) -> int:
     """Run this node's part of the job and return the exit code of its command.
 
     Where the job cannot start, it prints a `finding` line; errors.py has the exit codes.
@@ -71,7 +69,7 @@ def main(options: argparse.Namespace) -> int:
         return error.exit_code
 
 
-def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _launch(options: Options, environ: Mapping[str, str]) -> int:
     _end_on_stop_signals()
     if environ.get("RSCTL_TARGET") == "process":
         _end_with_supervisor(environ)
@@ -79,7 +77,11 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     cluster = read_cluster(environ)
     if key := exit_report.announce_start(cluster, environ):
         environ = {**environ, rank.EXIT_KEY: key}
-    client = liveness_client.start_client(cluster, environ)
+    client = None
+    if liveness.stopped_nodes(cluster, environ):
+        from rsctl.node import liveness_client  # few jobs have such nodes
+
+        client = liveness_client.start_client(cluster, environ)
     to_chief = awaited_roles.start_client(cluster, environ)
     kept = KeptNode(options.keep, environ)
     try:
@@ -94,7 +96,7 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _run_checked(
-    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str], kept: KeptNode
+    cluster: Cluster, options: Options, environ: Mapping[str, str], kept: KeptNode
 ) -> int:
     """Run the node's process; the proof of the image's transport runs beside it and may end it."""
     process_spec.require_modules(cluster, options.launcher, environ)
@@ -116,7 +118,7 @@ def _run_checked(
 def _run(
     cluster: Cluster,
     recheck: Recheck | None,
-    options: argparse.Namespace,
+    options: Options,
     environ: Mapping[str, str],
     kept: KeptNode,
 ) -> int:
@@ -131,8 +133,10 @@ def _run(
         run_checks(cluster, environ)
     environ = profiling.with_usable_tool(environ, _profiled_ranks(cluster, options))
     process_tree.adopt_orphans()
-    packed = slots.decode(environ) if cluster.role == "worker" else None
-    if packed is not None:
+    if cluster.role == "worker" and "RSCTL_SLOTS_0" in environ:
+        from rsctl.node import slots
+
+        packed = slots.decode(environ)
         awaited = awaited_roles.start_server(cluster, environ)
         run = _runner(recheck, telemetry_seconds)
         code = slots.run_slots(packed, cluster, options, environ, run)
@@ -171,9 +175,7 @@ def _run(
 def _runner(recheck: Recheck | None, telemetry_seconds: float) -> slots.Run:
     """How the slots of a packed job are run."""
 
-    def run(
-        cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str], stop: SoftStop
-    ) -> int:
+    def run(cluster: Cluster, options: Options, environ: Mapping[str, str], stop: SoftStop) -> int:
         job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
         job = job._replace(environ={**job.environ, **debug_environment(job.environ)})
         return _run_command(job, cluster, recheck, options, environ, telemetry_seconds, stop)
@@ -185,7 +187,7 @@ def _run_command(
     job: ProcessSpec,
     cluster: Cluster,
     recheck: Recheck | None,
-    options: argparse.Namespace,
+    options: Options,
     environ: Mapping[str, str],
     telemetry_seconds: float,
     soft_stop: SoftStop | None = None,
@@ -212,7 +214,10 @@ def _run_command(
     if cluster.role == "worker" and options.launcher == "once":  # others: rank.py starts it
         sampler = rank_profiler.start_sampler(child, job.argv, job.environ, cluster.index)
     # Threads begin here: they hold back the signals that this one waits for, and none is forked.
-    server = liveness_server.start_server(cluster, environ)
+    if ends_with_workers:
+        from rsctl.node import liveness_server
+
+        server = liveness_server.start_server(cluster, environ)
     versions = VersionReport(environ) if telemetry_seconds > 0 else None
     start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
     interface, ranks = _own_interface(cluster, environ), _ranks_here(cluster, options)
@@ -265,7 +270,7 @@ def _soft_stop(
     return None
 
 
-def stop_signal_of(options: argparse.Namespace) -> signal.Signals:
+def stop_signal_of(options: Options) -> signal.Signals:
     """The signal that asks the ranks to end."""
     return signal.Signals[f"SIG{options.stop_signal}"]
 
@@ -299,12 +304,12 @@ def _report_lost_files(
             emit("finding", lost)
 
 
-def _ranks_here(cluster: Cluster, options: argparse.Namespace) -> range:
+def _ranks_here(cluster: Cluster, options: Options) -> range:
     """The ranks that torchrun starts on this node."""
     return _profiled_ranks(cluster, options) if options.launcher == "torchrun" else range(0)
 
 
-def _profiled_ranks(cluster: Cluster, options: argparse.Namespace) -> range:
+def _profiled_ranks(cluster: Cluster, options: Options) -> range:
     """The ranks of this node that may be profiled; with launcher once, the node's number."""
     if cluster.role != "worker":
         return range(0)
@@ -312,7 +317,7 @@ def _profiled_ranks(cluster: Cluster, options: argparse.Namespace) -> range:
     return range(first, first + options.processes)
 
 
-def _separate_output(cluster: Cluster, options: argparse.Namespace) -> RankOutput | None:
+def _separate_output(cluster: Cluster, options: Options) -> RankOutput | None:
     """The output that keeps lines of this node's ranks, and its own structured lines, whole.
 
     A node that cannot create named pipes continues without it: all write to one output.
@@ -338,9 +343,7 @@ def _start(
     return child
 
 
-def _held_nodes(
-    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
-) -> HeldNodes | None:
+def _held_nodes(cluster: Cluster, options: Options, environ: Mapping[str, str]) -> HeldNodes | None:
     """The other nodes whose ranks this node's mpirun starts; None if there are none."""
     if cluster.role != "worker" or options.launcher != "mpi" or len(cluster.workers) < 2:
         return None
@@ -380,9 +383,7 @@ def _stopped_roles(cluster: Cluster, environ: Mapping[str, str]) -> list[tuple[s
     return [(host, liveness.liveness_port(port)) for host, port in nodes]
 
 
-def _process_spec(
-    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
-) -> ProcessSpec:
+def _process_spec(cluster: Cluster, options: Options, environ: Mapping[str, str]) -> ProcessSpec:
     """The process that this node starts. The key of the `exit` lines goes to the program that
     starts ranks, and from there to rank.py, which keeps it from the script.
     """

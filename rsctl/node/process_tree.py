@@ -68,15 +68,27 @@ def adopt_orphans() -> None:
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def has_children() -> bool:
+    """Whether this process may have children, ended ones included: the other processes of the
+    machine, of which there may be thousands, are not read.
+    """
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def kill_descendants() -> None:
     """Kill and reap all remaining children of this process, so that the node is free again.
 
+    It must have adopted its orphans, so that all of its descendants are below a child.
     Gives up after a while: the kernel cannot end a process that waits for a device or a file
     server, nor may this user end a process of another user.
     """
     here, deadline = os.getpid(), time.monotonic() + _KILL_SECONDS
-    while descendants := [process.pid for process in tree(here) if process.pid != here]:
-        for pid in descendants:
+    while has_children() and (below := [each.pid for each in tree(here) if each.pid != here]):
+        for pid in below:
             with suppress(ProcessLookupError, PermissionError):  # It may go while we look.
                 os.kill(pid, signal.SIGKILL)
         with suppress(ChildProcessError):

@@ -16,12 +16,16 @@ import runpy
 import sys
 from importlib.metadata import entry_points
 
+import rsctl_start
+
 _BINDING = "rsctl"
 
 
 def main() -> None:
     """Load the binding, then run what the command line names."""
-    atexit.unregister(gc.freeze)  # the script's objects end as in a Python of its own
+    # The script's objects end as in a Python of its own.
+    atexit.unregister(gc.freeze)
+    gc.set_threshold(*rsctl_start.USUAL_COLLECTIONS)
     del sys.argv[0]
     is_module = sys.argv[0] == "-m"
     if is_module:

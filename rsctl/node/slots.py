@@ -14,11 +14,9 @@ valid line out of lines that it has read.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import os
-import secrets
 import signal
 import sys
 import time
@@ -31,6 +29,7 @@ from typing import NamedTuple, Optional
 from rsctl.node import exit_report, rank
 from rsctl.node.cluster import REMEDY, Cluster
 from rsctl.node.errors import USAGE, LaunchError
+from rsctl.node.options import Options
 from rsctl.node.settings import number
 from rsctl.node.slot_meeting import Meeting
 from rsctl.node.soft_stop import GRACE, STOP_AFTER, SoftStop
@@ -73,7 +72,7 @@ class Slots(NamedTuple):
     seconds: Optional[float] = None
 
 
-Run = Callable[[Cluster, argparse.Namespace, Mapping[str, str], SoftStop], int]
+Run = Callable[[Cluster, Options, Mapping[str, str], SoftStop], int]
 """Runs the command of a slot on this node, and returns its exit code."""
 
 
@@ -90,11 +89,9 @@ def encode(slots: Slots) -> dict[str, str]:
     return {f"{VARIABLES}{n}": packed[at : at + _PIECE] for n, at in enumerate(pieces)}
 
 
-def decode(environ: Mapping[str, str]) -> Slots | None:
-    """The slots of a packed job; None for another job. Raises LaunchError for damaged ones."""
+def decode(environ: Mapping[str, str]) -> Slots:
+    """The slots of a packed job. Raises LaunchError for damaged ones."""
     names = list(takewhile(environ.__contains__, (f"{VARIABLES}{n}" for n in count())))
-    if not names:
-        return None
     packed = "".join(environ[name] for name in names)
     try:
         text = zlib.decompress(base64.b32decode(packed + "=" * (-len(packed) % 8)))
@@ -108,7 +105,7 @@ def decode(environ: Mapping[str, str]) -> Slots | None:
 def run_slots(
     slots: Slots,
     cluster: Cluster,
-    options: argparse.Namespace,
+    options: Options,
     environ: Mapping[str, str],
     run: Run,
 ) -> int:
@@ -150,7 +147,7 @@ def _enter(folder: str) -> None:
 
 def _keys(marks: int) -> list[str]:
     """A chain of keys: the last is the first to be shown."""
-    keys = [secrets.token_hex(16)]
+    keys = [os.urandom(16).hex()]
     while len(keys) < marks:
         keys.append(lock_of(keys[-1]))
     return keys
@@ -160,11 +157,9 @@ def _mark(keys: list[str], slot: int, state: str, **more: object) -> None:
     emit("slot", {"number": slot, "state": state, **more, "key": keys.pop()})
 
 
-def _options_of(cell: Cell, options: argparse.Namespace) -> argparse.Namespace:
+def _options_of(cell: Cell, options: Options) -> Options:
     head = [sys.executable, "-u"] if cell.is_python else []
-    return argparse.Namespace(
-        **{**vars(options), "command": [*head, *cell.command], "fill": cell.fill}
-    )
+    return options._replace(command=[*head, *cell.command], fill=cell.fill)
 
 
 def _environ_of(
@@ -174,7 +169,7 @@ def _environ_of(
     own = {n: v for n, v in environ.items() if not n.startswith(VARIABLES) and n != STOP_AFTER}
     own |= {n: v for n, v in cell.environ.items() if v is not None}
     own = {n: v for n, v in own.items() if cell.environ.get(n, "") is not None}
-    own[NUMBER], own[rank.EXIT_KEY] = str(slot), secrets.token_hex(16)
+    own[NUMBER], own[rank.EXIT_KEY] = str(slot), os.urandom(16).hex()
     for name in FOLDERS:
         if own.get(name):
             own[name] = folder_of_slot(own[name], slot)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, RsctlError, error, warning
 from rsctl.images.build_errors import FailureDetails, explain_failure, field_of

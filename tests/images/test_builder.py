@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import tarfile
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.builder import BUILDERS

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from rsctl.node import inputs
 from rsctl.node.cluster import Cluster
 from rsctl.node.errors import LaunchError
+from rsctl.node.options import Options
 
 from .conftest import LaunchNode
 
@@ -27,8 +27,8 @@ def node(index: int, of: int = 2, role: str = "worker") -> Cluster:
 
 def options(
     processes: int = 1, copy: tuple[str, ...] = (), shards: tuple[str, ...] = ()
-) -> Namespace:
-    return Namespace(processes=processes, copy=list(copy), count=[], shards=list(shards))
+) -> Options:
+    return Options([], processes=processes, copy=copy, shards=shards)
 
 
 @pytest.fixture(autouse=True)
@@ -100,10 +100,11 @@ def test_only_on_a_cluster_a_copy_ends_with_its_node(
     """A cluster's disk remains: later runs would use old data, and nothing would free the space."""
     (tmp_path / "data").write_text("x")
     program = f"""
-import argparse, os
+import os
 from rsctl.node import inputs
 from rsctl.node.cluster import Cluster
-given = argparse.Namespace(processes=1, copy=["train={tmp_path}/data"], count=[], shards=[])
+from rsctl.node.options import Options
+given = Options([], copy=("train={tmp_path}/data",))
 inputs.provide(Cluster("worker", 0, ("w",), (), None, 29500), given, os.environ)
 """
     environ = {"RSCTL_INPUT_TRAIN": f"{tmp_path}/disk/train/data", "RSCTL_TARGET": target}

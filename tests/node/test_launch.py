@@ -101,11 +101,21 @@ def test_the_command_keeps_all_its_arguments(launch: Launch) -> None:
 
 def test_a_start_imports_only_what_most_launches_need() -> None:
     """Each costs every launch milliseconds of processor."""
-    code = "import sys, rsctl.node.node; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "import sys\nfrom rsctl.node.launch import main\n"
+        "sys.exit(main(['--launcher', 'once', '--', 'true']) or print('modules', *sys.modules))"
+    )
+    place = '{"role": "worker", "index": 0, "workers": ["127.0.0.1"], "interface": "lo"}'
+    environ = {**os.environ, "RSCTL_CLUSTER": place, "RSCTL_TARGET": "process"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ
+    )
+    (modules,) = (line for line in done.stdout.splitlines() if line.startswith("modules "))
     rare = {"importlib.metadata", "concurrent.futures", "logging", "email", "torch"}
     rare |= {"dataclasses", "inspect", "ipaddress", "platform", "subprocess", "rsctl.node.copies"}
-    assert rare & set(done.stdout.split()) == set()
+    rare |= {"hmac", "random", "secrets", "tempfile"}
+    rare |= {"rsctl.node.listener", "rsctl.node.slots"}
+    assert rare & set(modules.split()) == set()
 
 
 def test_python_modules(launch: Launch) -> None:
@@ -301,6 +311,11 @@ def without_torch() -> list[str]:
         (("--processes", "0", "--", "true"), "--processes 0 is not possible with torchrun"),
         (("--processes", "2", *ONCE, "true"), "--processes 2 is not possible with once"),
         (("--launcher", "ssh", "--", "true"), "invalid choice: 'ssh'"),
+        (("--processes", "two", "--", "true"), "--processes: invalid int value: 'two'"),
+        (("--keep", "--", "true"), "--keep: expected one argument"),
+        (("--python=yes", "--", "true"), "--python: ignored explicit argument"),
+        (("--command", "x", "--", "true"), "unrecognized arguments: --command"),
+        (("--copy", "train", "--", "true"), "--copy requires NAME=PATH"),
     ],
 )
 def test_usage(launch: Launch, arguments: tuple[str, ...], complaint: str) -> None:
@@ -318,6 +333,17 @@ def test_rank_py_stands_alone(tmp_path: Path) -> None:
         [sys.executable, "-I", "-S", str(alone), "--", "echo", "ran"], capture_output=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+
+
+def test_a_rank_imports_only_what_each_rank_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-X", "importtime", rank.__file__, "--", "true"],
+        capture_output=True,
+        text=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert {"re", "socket", "subprocess", "threading", "typing"} & imported == set()
+    assert "ctypes" in imported
 
 
 def test_torch_that_would_not_load_the_binding(launch: Launch) -> None:

@@ -14,6 +14,7 @@ from rsctl.node.process_tree import Process
 def finding(monkeypatch: pytest.MonkeyPatch, lines: Iterator[str], state: str) -> object:
     """What is found of one process whose command line reads as `lines`, one after the other."""
     child = Process(pid=2, parent=os.getpid(), cpu_ticks=0, rss_pages=0, state=state)
+    monkeypatch.setattr(left_behind, "has_children", lambda: True)
     monkeypatch.setattr(left_behind, "tree", lambda _root: [child._replace(state="S")])
     monkeypatch.setattr(left_behind, "read_process", lambda _pid: child)
     monkeypatch.setattr(left_behind, "_read", lambda _pid: next(lines))

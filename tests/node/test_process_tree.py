@@ -28,3 +28,18 @@ def test_a_process_that_cannot_be_killed_does_not_keep_the_node() -> None:
         [sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout == "left\nTrue\n"
+
+
+CHILDLESS = """
+import os
+from rsctl.node import left_behind, process_tree
+
+os.listdir = None
+process_tree.kill_descendants()
+print(left_behind.left_behind_finding("worker-0", ["train.py"]))
+"""
+
+
+def test_a_process_without_children_looks_at_no_other_process() -> None:
+    done = subprocess.run([sys.executable, "-c", CHILDLESS], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("None\n", "")

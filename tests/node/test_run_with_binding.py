@@ -111,6 +111,10 @@ def test_objects_of_a_script_end_as_in_a_python_of_its_own(old_torch: Path, tmp_
     """
     (tmp_path / "train.py").write_text(dedent(text))
     assert run(old_torch, tmp_path, "train.py") == 1
+    show = "import gc; print(list(gc.get_threshold()))"
+    (tmp_path / "train.py").write_text(show)
+    alone = subprocess.run([sys.executable, "-c", show], stdout=subprocess.PIPE, check=True)
+    assert run(old_torch, tmp_path, "train.py") == json.loads(alone.stdout)
 
 
 def test_a_module_finds_itself_as_ever(old_torch: Path, tmp_path: Path) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from rsctl.node.check import child, elf
+from rsctl.node.check import elf
 
 _LDCONFIG_SECONDS = 30
 _CACHE_LINE = re.compile(r"\t(\S+) \(.*\) => (.+)")
@@ -55,6 +54,10 @@ class Loader:
     @cached_property
     def _cache(self) -> dict[str, list[str]]:
         """ld.so.cache, as the one program that knows its format prints it."""
+        import shutil  # each launch looks for a library, but few have to ask
+
+        from rsctl.node.check import child
+
         program = shutil.which("ldconfig", path=self._environ.get("PATH", "") + _ADMIN_FOLDERS)
         if program is None:
             return {}

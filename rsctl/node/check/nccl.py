@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib.util
 import os
 import re
@@ -51,6 +50,8 @@ def find_nccl(torch: Torch | None, loader: Loader) -> Nccl | None:
     if torch is None:
         found = loader.find(_NAME)
         return read_nccl(found[0]) if found else None
+    import glob  # which the launches that only look for torch do without
+
     users = [
         path
         for pattern in ("libtorch_cuda*.so", "libtorch_nccl*.so")

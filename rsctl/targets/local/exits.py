@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from rsctl.findings import JobState
 from rsctl.runs.exit_reports import believable, without_node
-from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.findings import collapse_finding
@@ -149,10 +148,14 @@ class ReplicaExits:
             own = [report for report in node if report.rank in collapse.guilty]
             unreported = [replace(report, rank=collapse.guilty[0]) for report in node]
             if node:
+                from rsctl.runs.failures import first_failure
+
                 first = first_failure(own or unreported, self._folder)
         return replace(first, causes=[collapse_finding(collapse), *first.causes])
 
     def _first_failure(self) -> Failure:
+        from rsctl.runs.failures import first_failure  # most runs do not fail
+
         before = [report for report in self._reports if not self._was_stopped_before(report)]
         reports = believable(before, {*self._failed, *self._stopped_at}, self._exits)
         killers = {name: self._exits[name].killer for name in self._failed}  # we ended the others

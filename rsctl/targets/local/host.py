@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,8 +15,7 @@ from rsctl.user_folders import docker_folder
 _CAP_SYS_RESOURCE = 24
 
 
-@dataclass(frozen=True)
-class LocalMachine:
+class LocalMachine(msgspec.Struct, frozen=True):
     """This machine: usable CPU cores, NVIDIA GPUs, the Python in use, its loopback.
 
     `may_lock_memory`: containers here can be given the unlimited memlock that RDMA needs.

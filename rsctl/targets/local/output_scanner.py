@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from rsctl.findings import Finding
 from rsctl.runs.exit_reports import ExitReports, restarts_in_place, runtime_finding, without_node
@@ -17,17 +18,16 @@ from rsctl.runs.stream.redraws import measured
 from rsctl.runs.watch_rules import Trip, WatchRules, WatchSpec
 
 
-@dataclass
-class Scanned:
+class Scanned(msgspec.Struct):
     """The content of new lines that the supervisor acts on: the exits that ranks report, whether
     the node has started its ranks again, the exit code of a failed node that is kept, and reports
     on a stall.
     """
 
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[Failure] = []
     has_restarted: bool = False
     kept: int | None = None
-    reports: list[NodeReport] = field(default_factory=list)
+    reports: list[NodeReport] = []
 
 
 class OutputScanner:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Optional
+
+import msgspec
 
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
@@ -26,8 +27,7 @@ from rsctl.targets.variables import (
 )
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """The share of each worker: GPUs of this machine by number, ranks, and threads for each rank.
 
     `gpus` and `ranks` have one entry for each worker, `role_gpus` the GPUs of each replica of a
@@ -166,8 +166,7 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True)
-class Replica:
+class Replica(msgspec.Struct, frozen=True):
     """A replica to start. `job` is its own job, `env` its variables on each local target."""
 
     role: str

@@ -146,7 +146,7 @@ def test_killed_it_leaves_nothing_after_the_next_command(busy: str) -> None:
 
 def _guards(owner: str) -> list[int]:
     found = subprocess.run(
-        ["pgrep", "-f", f"rsctl.targets.managed.emulator.nodes.guard {owner}-"],
+        ["pgrep", "-f", f"nodes/guard.py {owner}-"],
         capture_output=True,
         text=True,
     )

@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -58,8 +59,10 @@ class Owner:
 
     def _start_guard(self) -> None:
         """A process that cleans up as soon as this one has died; it sees that by a pipe."""
+        guard, name = Path(__file__).with_name("guard.py"), self._file.name
+        clean_up = rsctl_start.command("rsctl.targets.managed.emulator.nodes.owner")
         self._guard = subprocess.Popen(
-            [*rsctl_start.command("rsctl.targets.managed.emulator.nodes.guard"), self._file.name],
+            [sys.executable, "-I", "-S", guard, name, *clean_up, name],
             cwd=_folder(),
             env=own_environment(),
             stdin=subprocess.PIPE,
@@ -86,11 +89,6 @@ def clean_up_dead() -> None:
     with suppress(FileNotFoundError):
         for file in _folder().glob(f"*{_SUFFIX}"):
             _clean_up_if_dead(file)
-
-
-def clean_up_dying(file_name: str) -> None:
-    """Clean up what one owner has left, once the last of its children has ended."""
-    _clean_up_if_dead(_folder() / file_name, fcntl.LOCK_EX)
 
 
 def _clean_up_if_dead(file: Path, mode: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> None:
@@ -128,3 +126,7 @@ def _is_file(descriptor: int, path: Path) -> bool:
 
 def _folder() -> Path:
     return home() / "emulators"
+
+
+if __name__ == "__main__":  # the guard's: it waits until the last of the owner's children has ended
+    _clean_up_if_dead(_folder() / sys.argv[1], fcntl.LOCK_EX)

@@ -200,7 +200,7 @@ def test_the_next_runner_clears_away_if_the_guard_was_killed_too(
 ) -> None:
     dead, alive = _dead_and_alive(bash_nodes)
     guard = subprocess.run(
-        ["pgrep", "-f", f"rsctl.targets.managed.emulator.nodes.guard {dead}-"],
+        ["pgrep", "-f", f"nodes/guard.py {dead}-"],
         capture_output=True,
         text=True,
     )
