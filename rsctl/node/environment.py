@@ -15,6 +15,9 @@ from rsctl.node.settings import number
 SOURCE_ROOTS = "RSCTL_SOURCE_ROOTS"
 """The variable with folders, below the working directory, that Python imports packages from."""
 
+SLOTS = "RSCTL_SLOTS_"
+"""The prefix of the variables with the slots of a packed job; their numbers follow, from 0."""
+
 _WRITTEN = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR")
 
 

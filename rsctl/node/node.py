@@ -133,7 +133,7 @@ def _run(
         run_checks(cluster, environ)
     environ = profiling.with_usable_tool(environ, _profiled_ranks(cluster, options))
     process_tree.adopt_orphans()
-    if cluster.role == "worker" and "RSCTL_SLOTS_0" in environ:
+    if cluster.role == "worker" and f"{environment.SLOTS}0" in environ:
         from rsctl.node import slots
 
         packed = slots.decode(environ)

@@ -28,15 +28,13 @@ from typing import NamedTuple, Optional
 
 from rsctl.node import exit_report, rank
 from rsctl.node.cluster import REMEDY, Cluster
+from rsctl.node.environment import SLOTS
 from rsctl.node.errors import USAGE, LaunchError
 from rsctl.node.options import Options
 from rsctl.node.settings import number
 from rsctl.node.slot_meeting import Meeting
 from rsctl.node.soft_stop import GRACE, STOP_AFTER, SoftStop
 from rsctl.node.structured_lines import emit, lock_of
-
-VARIABLES = "RSCTL_SLOTS_"
-"""The prefix of the variables that have the slots; their numbers follow, from 0."""
 
 NUMBER = "RSCTL_SLOT"
 """The variable that tells a command the number of its slot, from 0."""
@@ -86,19 +84,19 @@ def encode(slots: Slots) -> dict[str, str]:
     text = zlib.compress(json.dumps(slots).encode(), 9)
     packed = base64.b32encode(text).decode().rstrip("=")
     pieces = range(0, len(packed), _PIECE)
-    return {f"{VARIABLES}{n}": packed[at : at + _PIECE] for n, at in enumerate(pieces)}
+    return {f"{SLOTS}{n}": packed[at : at + _PIECE] for n, at in enumerate(pieces)}
 
 
 def decode(environ: Mapping[str, str]) -> Slots:
     """The slots of a packed job. Raises LaunchError for damaged ones."""
-    names = list(takewhile(environ.__contains__, (f"{VARIABLES}{n}" for n in count())))
+    names = list(takewhile(environ.__contains__, (f"{SLOTS}{n}" for n in count())))
     packed = "".join(environ[name] for name in names)
     try:
         text = zlib.decompress(base64.b32decode(packed + "=" * (-len(packed) % 8)))
         cells, order, seconds = json.loads(text)
         return Slots([Cell(*cell) for cell in cells], order, seconds)
     except (ValueError, TypeError, zlib.error) as error:
-        message = f"the variables {VARIABLES}0 to {names[-1]} do not have slots: {error}"
+        message = f"the variables {SLOTS}0 to {names[-1]} do not have slots: {error}"
         raise LaunchError(USAGE, "slots-invalid", message, REMEDY) from error
 
 
@@ -166,7 +164,7 @@ def _environ_of(
     cell: Cell, slot: int, environ: Mapping[str, str], launcher: str, epoch: int
 ) -> dict[str, str]:
     """The variables of a slot. Its launcher announces a key of its own, as that of any run."""
-    own = {n: v for n, v in environ.items() if not n.startswith(VARIABLES) and n != STOP_AFTER}
+    own = {n: v for n, v in environ.items() if not n.startswith(SLOTS) and n != STOP_AFTER}
     own |= {n: v for n, v in cell.environ.items() if v is not None}
     own = {n: v for n, v in own.items() if cell.environ.get(n, "") is not None}
     own[NUMBER], own[rank.EXIT_KEY] = str(slot), os.urandom(16).hex()
