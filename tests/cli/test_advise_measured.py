@@ -7,10 +7,10 @@ import re
 import shutil
 import signal
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.api import JobState, Run
 from rsctl.estimate.advice.calibration import UNCALIBRATED

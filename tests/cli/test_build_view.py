@@ -6,10 +6,10 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from time import monotonic, sleep
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.cli import output
 from rsctl.cli.views.build import make_build_view
