@@ -129,14 +129,18 @@ class Bench:
                 return
 
     def neighbours(self, since: str) -> list[str]:
-        """The other runs that were on this machine since a time in which its own runs were."""
+        """The other runs that were active on this machine since its own runs after a time began."""
         with closing(Store()) as store:
             found = [run for run in store.unfinished(since=since) if not is_elsewhere(run)]
         own = self.record.all_runs
-        others = [run for run in found if run.run not in own]
-        if len(others) == len(found):
-            return []
-        return [run.run for run in others if run.ended or RunFolder(run.run).is_supervised()]
+        begun = min((run.created for run in found if run.run in own), default=None)
+        return [
+            run.run
+            for run in found
+            if begun is not None
+            and run.run not in own
+            and (run.ended > begun if run.ended else RunFolder(run.run).is_supervised())
+        ]
 
     def counts(self, cell: int) -> dict[JobState, int]:
         """How many repetitions of a cell are in which state; those not begun are not counted."""

@@ -47,7 +47,7 @@ def _cancel(run: Run) -> None:
         if problem.exit_code == ExitCode.TIMED_OUT:
             find_run(run.id)  # which shows why its state may be unknown
         record = latest_record(run)
-        if not record.is_located:
+        if isinstance(problem, api.ResultUnknown) or not record.is_located:
             raise
         findings = api.ResultUnknown(record, *problem.findings).findings
         raise RsctlError(problem.exit_code, *findings) from None

@@ -142,7 +142,8 @@ def _rate(found: list[Run]) -> str:
         return ""
     unknown = len(rates) - len(known)
     without = f", without {counted(unknown, 'run')} of unknown price" if unknown else ""
-    return f"{counted(len(rates), 'run')} in progress: {dollars(sum(known))} per hour{without}"
+    listed = counted(len(rates), "listed run")  # older runs may be in progress too
+    return f"{listed} in progress: {dollars(sum(known))} per hour{without}"
 
 
 _HEAD = ("RUN", "TARGET", "STATE", "EXIT", "CREATED (UTC)", "TIME", "COST", "DISK")

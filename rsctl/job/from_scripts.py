@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from rsctl.job.from_wrappers import ASSIGNMENT, PYTHON, SHELLS, command_behind
 from rsctl.job.launcher_options import option_values
-from rsctl.job.secret_names import has_secret, is_secret_name
+from rsctl.job.secret_names import has_secret, is_secret_name, public_arguments
 from rsctl.job.shell_text import commands
 
 _STARTERS = (*SHELLS, "source", ".", "sbatch")
@@ -97,10 +97,13 @@ def remedy_for(words: list[str], launchers: Container[str]) -> str:
         prepares = [each for each in found[: starts[0]] if each[0] in _PREPARES]
         setup = "".join(f", `{' '.join(each)}`" for each in prepares)
         setup = setup and f", then add{setup[1:]} to targets.slurm.setup"
-    which = f"the one of its {len(starts)} commands that trains" if starts[1:] else _ONE
+    texts = {n: " ".join(map(_shown, public_arguments(found[n]))) for n in starts}
+    others = dict.fromkeys(
+        " ".join(texts[n].split()) for n in sorted(starts) if texts[n] != texts[starts[0]]
+    )
+    which = f"the one of its {len(others) + 1} commands that trains" if others else _ONE
     remedy = f"give {which}, with values for its variables{setup}: rsctl init "
-    others = [" ".join(map(_shown, found[n])) for n in sorted(starts[1:])]
-    shown = [f"`{one[:_LONGEST]}{'...' * (len(one) > _LONGEST)}`" for one in dict.fromkeys(others)]
+    shown = [f"`{one[:_LONGEST]}{'...' * (len(one) > _LONGEST)}`" for one in others]
     shown[_OTHERS:] = ["..."] * (len(shown) > _OTHERS)
     more = f"; the others are {', '.join(shown)}" if others else ""
     return remedy + " ".join(_shown(word) for word in [*env, *line]) + more

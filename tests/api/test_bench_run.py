@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,10 +14,15 @@ import pytest
 
 import rsctl.api
 from rsctl.api import Bench, ExitCode, JobState, NullObserver, RsctlError, Run, Sample, Stop, Trial
+from rsctl.bench.records import BenchRecord
 from rsctl.cli.app import run as command_line
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import StateEvent
 from tests.kit.polling import wait_until
 
 from .conftest import Write
+from .recorded import add, at
 
 MATRIX = {"run.env.LOSS": ["1", "2"]}
 Job = Callable[..., str]
@@ -45,6 +51,26 @@ class Watcher(NullObserver):
 
     def ended(self, trial: Trial, run: object, samples: Mapping[str, Sample]) -> None:
         self.losses.append(samples["loss"].value)
+
+
+def test_runs_that_were_active_beside_those_of_a_bench() -> None:
+    """Not a run that ended before the first of them began, such as while an image was built."""
+    runs = {
+        "before": ("process", 0, 8), "meanwhile": ("process", 0, 11), "own": ("process", 9, 12),
+        "in-cloud": ("vertex", 0, 11), "lost": ("process", 0, None), "active": ("process", 0, None),
+    }  # fmt: skip
+    for name, (target, created, ended) in runs.items():
+        add(name, target=target, created=at(created))
+        if ended is not None:
+            Store().record(name, StateEvent(time=at(ended), state=JobState.SUCCEEDED))
+    RunFolder("active").path.mkdir(parents=True)
+    lock = RunFolder("active").lock()
+    about: dict[str, Any] = {"target": "process", "definition": "x", "created": at(0)}
+    own = Trial(cell=0, repetition=0, run="own")
+    bench = Bench(BenchRecord(bench="b", name="b", cells=[{}], trials=[own], **about))
+    assert bench.neighbours(at(7)) == ["meanwhile", "active"]
+    assert bench.neighbours(at(13)) == []  # none of its own runs was active
+    os.close(lock)
 
 
 def test_a_bench_is_run_once_and_found_again(job: Job, capfd: pytest.CaptureFixture[str]) -> None:

@@ -81,8 +81,11 @@ def test_a_verbose_list(rsctl: Cli, known: dict[str, Any], monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
-        ([36.0, 4.5], "2 runs in progress: 40.50 USD per hour\n"),
-        ([36.0, None], "2 runs in progress: 36.00 USD per hour, without 1 run of unknown price\n"),
+        ([36.0, 4.5], "2 listed runs in progress: 40.50 USD per hour\n"),
+        (
+            [36.0, None],
+            "2 listed runs in progress: 36.00 USD per hour, without 1 run of unknown price\n",
+        ),
         ([None], ""),
         ([], ""),
     ],

@@ -10,6 +10,7 @@ import pytest
 
 from rsctl.cli import silence
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.vertex.target import TARGET as VERTEX
 
 from .conftest import Cli, MadeRun
@@ -137,3 +138,20 @@ def test_expired_credentials_are_told_once_and_that_the_job_continues(
     assert (watched.code, watched.err) == (9, done.err)
     for command in ("logs", "metrics"):
         assert rsctl(command, "-f", RUN).err.count("they have expired") == 1
+
+
+def test_a_cancellation_with_an_unknown_result_says_so_once(
+    rsctl: Cli, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_run(RUN, target="vertex")
+    made.store.locate(RUN, "vertex://p/r/7")
+    made.state(2, JobState.RUNNING)
+
+    def lost(_run: str) -> NoReturn:
+        why = error("network", "there is no answer")
+        raise ResultUnknown(made.store.find(RUN), why)
+
+    monkeypatch.setattr(VERTEX, "cancel", lambda _run: None)
+    monkeypatch.setattr(VERTEX, "reconcile", lost)
+    done = rsctl("cancel", RUN)
+    assert (done.code, done.err.count("is unknown")) == (9, 1)

@@ -215,6 +215,23 @@ def test_the_other_commands_of_a_script_are_shown_in_their_order_and_in_short(fo
     ]
 
 
+def test_other_commands_are_shown_once_each_in_one_line_without_secrets(folder: Path) -> None:
+    """A branch may start the same command as another one."""
+    text = "if $A; then torchrun train.py; else torchrun train.py; fi\n"
+    (folder / "start.sh").write_text(text)
+    with pytest.raises(RsctlError) as caught:
+        read_command(["bash", "start.sh"])
+    one = "give the command that it starts, with values for its variables: rsctl init "
+    assert caught.value.findings[0].remedy == f"{one}torchrun train.py"
+    (folder / "start.sh").write_text(f"{text}python up.py --api-key xyz 'a\n  b'\n")
+    with pytest.raises(RsctlError) as caught:
+        read_command(["bash", "start.sh"])
+    assert (caught.value.findings[0].remedy or "").endswith(
+        "2 commands that trains, with values for its variables: rsctl init torchrun train.py; "
+        "the others are `python up.py --api-key '***' 'a b'`"
+    )
+
+
 def test_the_remedy_names_what_a_batch_script_prepares(folder: Path) -> None:
     text = "#SBATCH -n 2\nmodule load cuda/12\nsource /env/bin/activate\nsrun train.py\nml x\n"
     (folder / "a.sbatch").write_text(text)

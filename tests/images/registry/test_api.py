@@ -394,8 +394,9 @@ def test_an_authority_that_docker_knows_for_a_registry(
     with pytest.raises(RsctlError) as refused:
         find_pushed(f"{private_registry}/a:v1", None)
     assert refusal(refused.value)[1] == "certificate"
-    (folder / "ca.crt").write_bytes((tmp_path / "authority.pem").read_bytes())
-    assert find_pushed(f"{private_registry}/a:v1", None) == DIGEST
+    for trusted in ("authority.pem", "server.pem"):  # Go takes any certificate for an authority
+        (folder / "ca.crt").write_bytes((tmp_path / trusted).read_bytes())
+        assert find_pushed(f"{private_registry}/a:v1", None) == DIGEST
 
 
 def test_a_user_without_a_home(serve: StartScript, monkeypatch: pytest.MonkeyPatch) -> None:
