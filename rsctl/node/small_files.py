@@ -36,16 +36,17 @@ def listed(folder: str) -> list[str]:
 
 def temporary_folder() -> str:
     """The folder for temporary files: that of `tempfile`, whose import costs a start 5 ms."""
-    given = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
+    given = map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))
     usual = (*filter(None, given), "/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108
-    return next((path for path in usual if os.access(path, os.W_OK | os.X_OK)), os.getcwd())
+    usable = (path for path in usual if os.access(path, os.W_OK | os.X_OK))
+    return os.path.abspath(next(usable, os.curdir))
 
 
 def new_folder(prefix: str) -> str:
     """A new temporary folder, which only this user can enter. Raises OSError."""
     path = os.path.join(temporary_folder(), prefix + os.urandom(8).hex())
     os.mkdir(path, 0o700)
-    return os.path.abspath(path)
+    return path
 
 
 def remove_folder(path: str) -> None:

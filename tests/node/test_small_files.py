@@ -58,7 +58,18 @@ def test_temporary_files_are_where_those_of_python_are(
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
     for name, folder in given.items():
-        monkeypatch.setenv(name, str(tmp_path / folder) if folder else "")
+        monkeypatch.setenv(name, folder)
+    monkeypatch.chdir(tmp_path)
     code = "import tempfile; print(tempfile.gettempdir())"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
     assert temporary_folder() == done.stdout.strip()
+
+
+def test_temporary_files_need_no_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert temporary_folder() == str(tmp_path)

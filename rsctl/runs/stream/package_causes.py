@@ -140,14 +140,14 @@ PACKAGE_CAUSES = (
     ),
     cause(
         "library",
-        r"(?<![\w.+/-])([\w.+/-]{1,200}): cannot allocate memory in static TLS block",
+        r"(?<![\w.+/-])([\w.+/-]{1,4095}): cannot allocate memory in static TLS block",
         "a library was loaded too late, as its place in each thread's memory (TLS) is taken: "
         "{names}",
         "set LD_PRELOAD in run.env to its path, or import the package that brings it first",
     ),
     cause(
         "library",
-        r"(?<![\w.+-])([\w.+-]{1,100}): failed to map segment from shared object",
+        r"(?<![\w.+-])([\w.+-]{1,255}): failed to map segment from shared object",
         "a library cannot be loaded, as its folder forbids programs (noexec) or memory is short: "
         "{names}",
         "set TMPDIR in run.env to a folder that is mounted without noexec; otherwise raise the "
@@ -206,7 +206,7 @@ PACKAGE_CAUSES = (
 BINARY_CAUSES = (
     cause(
         "binary",
-        r"(?<![\w.+-])([\w.+-]{1,150}\.so[\w.]{0,20}): undefined symbol",
+        r"(?<![\w.+-])([\w.+-]{1,255}\.so[\w.]{0,20}): undefined symbol",
         "a compiled extension was built for a different torch, or other library, than "
         "the installed one: {names}",
         "install its build for the installed versions of Python, torch and CUDA, or build it "

@@ -65,7 +65,8 @@ SCRIPT_START_CAUSES = (
     cause(
         "arguments",
         r"OverrideParseException: ([^\n]{1,160})"
-        r"|(?<![^\n])([^\n]{1,300})\n[^\n]{0,4}See https://hydra\.cc/docs/[\w./]{1,20}/override_grammar",
+        r"|(?<![^\n])(?=([^\n]{1,300}))[^\n]{1,4000}\n[^\n]{0,4}See https://hydra\.cc/docs/[\w./]{1,20}"
+        r"/override_grammar",
         "hydra cannot parse an override: {names}",
         "quote a value that has =, spaces, commas, colons or brackets inside the quotes of the "
         "argument, such as \"ckpt='a/epoch=1.ckpt'\", or write \\= for =; no space may "

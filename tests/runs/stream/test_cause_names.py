@@ -124,6 +124,29 @@ def test_a_program_that_cannot_start(text: str, exit_code: int, message: str, re
 
 
 @pytest.mark.parametrize(
+    ("text", "code", "named"),
+    [
+        (
+            f"{'/folder' * 30}/libgomp.so.1: cannot allocate memory in static TLS block",
+            "library",
+            f"{'/folder' * 30}/libgomp.so.1",
+        ),
+        (f"/x/{'n' * 240}.so: failed to map segment from shared object", "library", "n" * 240),
+        (f"/x/{'n' * 200}.so: undefined symbol: foo", "binary", "n" * 200),
+        (
+            f"no viable alternative at input '[{'a.yaml,' * 100}'\nSee https://hydra.cc/docs/1.3/"
+            "advanced/override_grammar/basic for details",
+            "arguments",
+            "no viable alternative at input '[a.yaml,a.yaml,",
+        ),
+    ],
+)
+def test_long_names_and_lines(text: str, code: str, named: str) -> None:
+    [cause] = known_causes(text.splitlines(), 1, None)
+    assert (cause.code, named in cause.message) == (code, True)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "libcudart.so.12: cannot open shared object file",
