@@ -92,16 +92,18 @@ class _ProcessNode:
         return [pid for pid, variables in known.items() if variables.get(name) == value]
 
     def kill_ranks(self) -> Strike:
-        return self._kill(self._ranks(), "rank", "rank")
+        killed = _found(lambda: strike_program.kill(strike_program.scripts(self._pids())))
+        return self._killed(killed, "rank", "rank")
 
     def kill(self) -> Strike:
-        return self._kill(self._pids(), "all processes", "process")
+        return self._killed(strike_program.kill(self._pids()), "all processes", "process")
 
     def kill_reducer(self) -> Strike:
-        return self._kill(strike_program.reducers(self._pids()), "the program", "program")
+        killed = strike_program.kill(strike_program.reducers(self._pids()))
+        return self._killed(killed, "the program", "program")
 
-    def _kill(self, pids: list[int], what: str, kind: str) -> Strike:
-        if not strike_program.kill(pids):
+    def _killed(self, killed: list[int], what: str, kind: str) -> Strike:
+        if not killed:
             raise NotStruck(f"{self.replica} had no running {kind}")
         return Strike(f"SIGKILL to {what} of {self.replica}")
 
@@ -133,13 +135,13 @@ class _ProcessNode:
 
         return Strike(f"SIGTERM to {self.replica}", finish=finish)
 
-    def _ranks(self) -> list[int]:
-        return _found(lambda: strike_program.scripts(self._pids()))
-
     def fill_disk(self) -> Strike:
-        ranks = strike_program.below(self._ranks(), self._pids())
-        struck = strike_program.limit_files(ranks, 0)
-        if not struck:
+        def fill() -> list[int]:
+            pids = self._pids()
+            ranks = strike_program.below(strike_program.scripts(pids), pids)
+            return strike_program.limit_files(ranks, 0)
+
+        if not (struck := _found(fill)):
             raise NotStruck(f"{self.replica} had no running rank")
         return Strike(
             f"no space for files of {self.replica}",
@@ -274,7 +276,9 @@ def _ask_container(
 
 
 def _found(look: Callable[[], list[_T]]) -> list[_T]:
-    """Look until something is found: a rank may start later than the chief's, or start again."""
+    """Look until something is found, or struck: a rank may start later than the chief's, and what
+    a launcher starts before it may end meanwhile.
+    """
     deadline = monotonic() + _EFFECT_SECONDS
     while not (found := look()) and monotonic() < deadline:
         sleep(_LOOK_SECONDS)

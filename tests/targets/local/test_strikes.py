@@ -70,6 +70,22 @@ def test_a_rank_that_starts_later_than_the_chief(
     assert node.kill_ranks().text == "SIGKILL to rank of reducer-0"
 
 
+@pytest.mark.parametrize("fault", ["kill_ranks", "fill_disk"])
+def test_what_a_launcher_starts_before_the_rank_may_end_meanwhile(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    start(["cat"], started)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    find = strike_program.scripts
+    found = iter([[ended.pid]])
+    monkeypatch.setattr(strike_program, "scripts", lambda pids: next(found, None) or find(pids))
+    monkeypatch.setattr(strikes, "sleep", lambda _: None)
+    strike = getattr(nodes_of(RUN, in_containers=False)["reducer-0"], fault)()
+    assert strike.text.endswith(" of reducer-0")
+    strike.undo()
+
+
 def test_a_node_without_ranks(
     started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
