@@ -30,11 +30,9 @@ _RETRY_SECONDS = 0.3
 _CLOSE_SECONDS = 5.0
 
 
-def start_client(cluster: Cluster, environ: Mapping[str, str]) -> LivenessClient | None:
-    """Connect to the nodes that end with the workers, if this is a worker's."""
+def start_client(cluster: Cluster, environ: Mapping[str, str]) -> LivenessClient:
+    """Connect a worker's node to those that end with the workers."""
     nodes = list(chain(*stopped_nodes(cluster, environ).values()))
-    if cluster.role != "worker" or not nodes:
-        return None
     token = environ["RSCTL_TOKEN"].encode()
     with stop_signals_blocked():
         return LivenessClient(nodes, cluster.index, environ.get("RSCTL_RUN", ""), token)

@@ -34,16 +34,12 @@ RECONNECT_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 
 
-def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer | None:
-    """End this process by SIGTERM when all workers have ended, if this node ends with them and the
-    platform would not end it.
+def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer:
+    """End this process by SIGTERM when all workers have ended; its role is in `stopped_nodes`.
 
     Raises LaunchError if the workers could not reach it.
     """
-    nodes = stopped_nodes(cluster, environ).get(cluster.role)
-    if nodes is None:
-        return None
-    port = liveness_port(nodes[cluster.index][1])
+    port = liveness_port(stopped_nodes(cluster, environ)[cluster.role][cluster.index][1])
     workers = WorkerLiveness(len(cluster.workers), peer_timeout(cluster, environ))
     run, token = environ.get("RSCTL_RUN", ""), environ["RSCTL_TOKEN"].encode()
     with listening("watch-address", port, ", where workers report that they are alive"):

@@ -78,7 +78,7 @@ def _launch(options: Options, environ: Mapping[str, str]) -> int:
     if key := exit_report.announce_start(cluster, environ):
         environ = {**environ, rank.EXIT_KEY: key}
     client = None
-    if liveness.stopped_nodes(cluster, environ):
+    if cluster.role == "worker" and liveness.stopped_nodes(cluster, environ):
         from rsctl.node import liveness_client  # few jobs have such nodes
 
         client = liveness_client.start_client(cluster, environ)

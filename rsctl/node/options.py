@@ -62,19 +62,18 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s [options] -- COMMAND...\n       %(prog)s --check [options]",
         description="Run this node's part of a job, or check the image.",
         allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,  # what is not given has the default of Options
     )
     parser.add_argument(
         "--launcher",
         choices=("torchrun", "mpi", "once"),
-        default="torchrun",
         help="torchrun and mpi start the command once for each rank; once starts it once on each "
         "node",
     )
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help="ranks on each node")
+    parser.add_argument("--processes", type=int, metavar="N", help="ranks on each node")
     parser.add_argument(
         "--env",
         action="append",
-        default=[],
         metavar="NAME=VALUE",
         help="a variable of only this node, if the platform gives all nodes the same variables",
     )
@@ -84,48 +83,41 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fill",
         type=int,
-        default=0,
         metavar="N",
         help="replace {outputs}, {checkpoints}, {inputs.NAME} in the last N arguments",
     )
     parser.add_argument(
         "--copy",
         action="append",
-        default=[],
         metavar="NAME=PATH",
         help="copy an input from PATH to the location in RSCTL_INPUT_NAME, once for all restarts",
     )
     parser.add_argument(
         "--count",
         action="append",
-        default=[],
         metavar="NAME",
         help="report the files and bytes of an input that the platform has copied",
     )
     parser.add_argument(
         "--shards",
         action="append",
-        default=[],
         metavar="NAME",
         help="pass each rank its part of this input's shards in RSCTL_INPUT_NAME_SHARDS",
     )
     parser.add_argument(
         "--stop-signal",
         choices=("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"),
-        default="TERM",
         help="the signal that asks the command to end (default: TERM)",
     )
     parser.add_argument(
         "--restarts-in-place",
         type=int,
-        default=0,
         metavar="N",
         help="how often torchrun starts the ranks of all nodes again after a failure (default: 0)",
     )
     parser.add_argument(
         "--keep",
         type=int,
-        default=0,
         metavar="SECONDS",
         help="how long this node stays after its command has failed (default: 0)",
     )
@@ -137,7 +129,6 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--transport",
         choices=("none", "efa", "fast-socket", "reduction-server", "rsctl"),
-        default="",
         help="the gradient transport that --check verifies (default: none)",
     )
     return parser

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -72,6 +73,8 @@ def has_children() -> bool:
     """Whether this process may have children, ended ones included: the other processes of the
     machine, of which there may be thousands, are not read.
     """
+    if sys.platform != "linux":  # before Python 3.13, macOS has no waitid
+        return False
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+
+import pytest
+
+from rsctl.node import process_tree
 
 ENDS = """
 import os, subprocess
@@ -43,3 +48,9 @@ print(left_behind.left_behind_finding("worker-0", ["train.py"]))
 def test_a_process_without_children_looks_at_no_other_process() -> None:
     done = subprocess.run([sys.executable, "-c", CHILDLESS], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("None\n", "")
+
+
+def test_a_system_without_proc_shows_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.delattr(os, "waitid")
+    assert not process_tree.has_children()
