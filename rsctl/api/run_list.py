@@ -92,7 +92,7 @@ def runs(
     states = _known_states(states)
     since = None if since is None else moment("since", since)
     with closing(Store()) as store:
-        reconcile_all(store.unfinished(), on_outdated)
+        reconcile_all(store.unfinished(target), on_outdated)
         if groups:
             ids = store.newest_ids(name=name, since=since, target=target)
             found = store.runs_of(ids if states else _first_groups(ids, groups, limit))

@@ -105,6 +105,14 @@ def test_a_cloud_that_cannot_be_asked_is_asked_once(
     assert (target.runs, target.released, found) == (asked, asked, told)
 
 
+def test_a_list_of_one_target_asks_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Asked(None)
+    monkeypatch.setattr(outdated, "get", lambda _: target)
+    add("a-1")
+    add("b-1", "running", "vertex", url="vertex://p/r/7")
+    assert [run.id for run in api.runs(target="process")] == target.runs == ["a-1"]
+
+
 FULL = DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))
 
 

@@ -8,7 +8,7 @@ They take the emulator's own credentials, as all routes do:
   "times": 3, "status": 503}`
 - `POST /emulator/jobs/JOB:preempt`, with the machine, `{"task": "workerpool1-0"}` on Vertex AI and
   `{"host": "algo-2"}` on SageMaker, or `{}` for the last one
-- `POST /emulator/credentials:expire`: credentials that were given so far are no longer good
+- `POST /emulator/credentials:expire`: all calls but those of this API are refused from now on
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Controlled(Protocol):
         """Take a machine of a job away, the last one if none is named. Raises KeyError."""
 
     def expire(self) -> None:
-        """Make the credentials that were given so far no longer good."""
+        """Refuse all calls but those of control from now on, as for expired credentials."""
 
     def refuse(self, status: int, code: str, message: str) -> Refused:
         """An error to raise."""
