@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 # Tests wait more than they compute, so there are more workers than cores; files stay together,
 # in the order of tests/conftest.py.
-PARALLEL ?= -n 6 --dist loadfile --no-loadscope-reorder
+PARALLEL ?= -n 5 --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
 # Two stages of one environment: what a job needs, and then what tests and checks need.
 FOR_JOBS := $(VENV)/.for-jobs

@@ -107,7 +107,7 @@ def test_a_job_that_crashes_again_and_again_is_ended(rsctl: Rsctl) -> None:
     assert done.exit_code == 1, done.stderr
     result = done.result
     assert (result["state"], result["first_failure"]["signal"]) == ("failed", "SIGSEGV")
-    assert [each["failure"]["exit_code"] for each in result["attempts"]][:2] == [139, 139]
+    assert [each["failure"]["exit_code"] for each in result["attempts"][:2]] == [139, 139]
     run = rsctl.status("@last")
     assert run["attempts"] == result["attempts"]
     assert run["reason"].endswith("more often than the limit of 1 restart allows: ended by rsctl")
