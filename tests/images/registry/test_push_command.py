@@ -104,7 +104,7 @@ def test_the_certificates_for_a_remote_engine_stay_where_docker_looks(
         monkeypatch.setenv("DOCKER_CERT_PATH", named)
     docker = program(tmp_path, f'echo "$DOCKER_CERT_PATH"; echo v1: digest: {DIGEST} size: 528')
     said: list[str] = []
-    push(docker, f"{registry.host}/a:v1", Login(registry.host, "alice", "x"), said.append)
+    push(docker, f"{registry.host}/a:v1", Login(registry.host, "alice", "a password"), said.append)
     assert said[0] == (named or str(bare_home / ".docker"))
 
 
