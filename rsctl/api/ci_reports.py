@@ -73,7 +73,9 @@ def write_reports(
     *,
     allow_inconclusive: bool = False,
 ) -> None:
-    """Write the files; Markdown without a gate says that there is no verdict. `name` is the job's.
+    """Write the reports. Without a gate, the Markdown report states that there is no verdict.
+
+    `name` is the name of the job.
 
     With `allow_inconclusive` a check without a verdict has passed in JUnit. Raises RsctlError.
     """

@@ -148,7 +148,7 @@ def test_a_cancellation_with_an_unknown_result_says_so_once(
     made.state(2, JobState.RUNNING)
 
     def lost(_run: str) -> NoReturn:
-        why = error("network", "there is no answer")
+        why = error("network", "the service did not answer")
         raise ResultUnknown(made.store.find(RUN), why)
 
     monkeypatch.setattr(VERTEX, "cancel", lambda _run: None)
