@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -101,9 +103,6 @@ def _emit(name: str, metrics: Mapping[str, float]) -> None:
 
 def _listed(name: str, cluster: Cluster, processes: int, environ: Mapping[str, str]) -> str:
     """Write the names of each local rank's shards; the path of the file, for any of them."""
-    import shutil  # few jobs have shards
-    import tempfile
-
     own = _own(_expanded(name, _value(name, environ)), cluster)
     folder = _below_root(tempfile.gettempdir(), environ)
     try:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
+import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +23,6 @@ from rsctl.node import structured_lines
 from rsctl.node.rank import RANK_OUTPUT
 from rsctl.node.rank_marks import mark_of, with_marks
 from rsctl.node.redraws import Redraws
-from rsctl.node.small_files import new_folder, remove_folder
 from rsctl.node.threads import stop_signals_blocked
 
 _STDOUT, _STDERR = 1, 2
@@ -64,7 +65,7 @@ class RankOutput:
 
     def __init__(self, replica: str, ranks: int, outputs: tuple[int, int] = (1, 2)) -> None:
         self._outputs, self._ranks = outputs, ranks
-        self._folder = new_folder("rsctl-ranks-")
+        self._folder = tempfile.mkdtemp(prefix="rsctl-ranks-")
         self._files: list[int] = []
         self._pipes: list[_Pipe] = []
         self._open_line: dict[int, _Pipe] = {}
@@ -234,4 +235,4 @@ class RankOutput:
         for file in self._files:
             with suppress(OSError):
                 os.close(file)
-        remove_folder(self._folder)
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -32,28 +32,3 @@ def listed(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
-
-
-def temporary_folder() -> str:
-    """The folder for temporary files: that of `tempfile`, whose import costs a start 5 ms."""
-    given = map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))
-    usual = (*filter(None, given), "/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108
-    usable = (path for path in usual if os.access(path, os.W_OK | os.X_OK))
-    return os.path.abspath(next(usable, os.curdir))
-
-
-def new_folder(prefix: str) -> str:
-    """A new temporary folder, which only this user can enter. Raises OSError."""
-    path = os.path.join(temporary_folder(), prefix + os.urandom(8).hex())
-    os.mkdir(path, 0o700)
-    return path
-
-
-def remove_folder(path: str) -> None:
-    """Remove a folder, as far as that is possible."""
-    try:
-        os.rmdir(path)
-    except OSError:  # few are not empty
-        import shutil
-
-        shutil.rmtree(path, ignore_errors=True)

@@ -13,12 +13,13 @@ Ranks that do not call it get the node's stop signal at once, as they would with
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 
 from rsctl.node.settings import number
-from rsctl.node.small_files import new_folder, remove_folder
 
 FOLDER = "RSCTL_STOP_FOLDER"
 """The variable that names the folder to the ranks."""
@@ -63,7 +64,7 @@ class SoftStop:
         after = number(environ, STOP_AFTER, 0.0)
         self._due_at = time.monotonic() + after if after else None
         self._signal_at: float | None = None
-        self._folder = new_folder("rsctl-stop-")
+        self._folder = tempfile.mkdtemp(prefix="rsctl-stop-")
         self._has_signalled = False
         self.is_own = False
         """Whether the time limit of this node was the reason, and not a signal from outside."""
@@ -134,7 +135,7 @@ class SoftStop:
 
     def end(self) -> None:
         """Remove the folder."""
-        remove_folder(self._folder)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _has(self, name: str) -> bool:
         return os.path.exists(os.path.join(self._folder, name))

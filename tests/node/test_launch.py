@@ -113,7 +113,7 @@ def test_a_start_imports_only_what_most_launches_need() -> None:
     (modules,) = (line for line in done.stdout.splitlines() if line.startswith("modules "))
     rare = {"importlib.metadata", "concurrent.futures", "logging", "email", "torch"}
     rare |= {"dataclasses", "inspect", "ipaddress", "platform", "subprocess", "rsctl.node.copies"}
-    rare |= {"hmac", "random", "secrets", "tempfile"}
+    rare |= {"hmac", "secrets"}
     rare |= {"rsctl.node.listener", "rsctl.node.slots"}
     assert rare & set(modules.split()) == set()
 

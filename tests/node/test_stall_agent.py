@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -29,7 +30,7 @@ def test_a_folder_of_others_is_never_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None
 ) -> None:
     removed: list[str] = []
-    monkeypatch.setattr(agent, "remove_folder", removed.append)
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: removed.append(str(path)))
     own = tmp_path / "own"
     own.mkdir()
     environ = {"TMPDIR": str(tmp_path), "RSCTL_INSPECT": "off", "RSCTL_OUTPUT_DIR": str(tmp_path)}
@@ -44,7 +45,7 @@ def test_the_launchers_own_folder_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed: list[str] = []
-    monkeypatch.setattr(agent, "remove_folder", removed.append)
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: removed.append(str(path)))
     environ = {"TMPDIR": str(tmp_path), "RSCTL_OUTPUT_DIR": str(tmp_path)}
     made = agent.debug_environment(environ)
     agent.StallAgent(CLUSTER, {**environ, **made}, None).close()

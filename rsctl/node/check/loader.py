@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -54,9 +55,7 @@ class Loader:
     @cached_property
     def _cache(self) -> dict[str, list[str]]:
         """ld.so.cache, as the one program that knows its format prints it."""
-        import shutil  # each launch looks for a library, but few have to ask
-
-        from rsctl.node.check import child
+        from rsctl.node.check import child  # each launch looks for a library, but few have to ask
 
         program = shutil.which("ldconfig", path=self._environ.get("PATH", "") + _ADMIN_FOLDERS)
         if program is None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import socket
 import stat
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +23,6 @@ from typing import Any
 from rsctl.node.cluster import Cluster
 from rsctl.node.nvml import Nvml
 from rsctl.node.settings import number
-from rsctl.node.small_files import new_folder, remove_folder
 from rsctl.node.stall.activity import Counters, Sample, Use, take_sample, use_between
 from rsctl.node.stall.evidence import RAS_ADDRESS, Evidence, evidence_dir
 from rsctl.node.stall.ranks import DEBUG_DIR, Answer, armed_ranks, ask, last_words
@@ -56,7 +57,7 @@ def debug_environment(environ: Mapping[str, str]) -> dict[str, str]:
     if environ.get(INSPECT) == "off":
         return {}
     try:
-        folder = new_folder("rsctl-debug-")
+        folder = tempfile.mkdtemp(prefix="rsctl-debug-")
     except OSError:
         return {}
     _made.add(folder)
@@ -152,11 +153,9 @@ class StallAgent:
             return
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
             if name.startswith("flight-recorder-"):
-                import shutil  # which costs each start 2 ms
-
                 with suppress(OSError):
                     shutil.copy(os.path.join(folder, name), self._evidence.made_folder())
-        remove_folder(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _run(self) -> None:
         sampled = 0.0

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import struct
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from rsctl.node.process_tree import tree
-from rsctl.node.small_files import listed, read_text, temporary_folder
+from rsctl.node.small_files import listed, read_text
 from rsctl.node.stall.ranks import Answer, ArmedRank, ask, main_stack_of, wakeups, write_stacks
 from rsctl.node.stall.request import EVIDENCE_DIR
 
@@ -57,7 +59,7 @@ def evidence_dir(environ: Mapping[str, str]) -> str:
     if environ.get(EVIDENCE_DIR):
         return environ[EVIDENCE_DIR]
     replica = environ.get("RSCTL_REPLICA", "node")
-    outputs = environ.get("RSCTL_OUTPUT_DIR") or temporary_folder()
+    outputs = environ.get("RSCTL_OUTPUT_DIR") or tempfile.gettempdir()
     return os.path.join(outputs, "rsctl-evidence", replica)
 
 
@@ -230,8 +232,6 @@ def native_stacks(ranks: list[ArmedRank]) -> dict[int, str]:
     """By rank, py-spy's view of processes that run no handler; empty without py-spy, or its
     permission.
     """
-    import shutil
-
     program = shutil.which("py-spy")
     if program is None:
         return {}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from rsctl.node.small_files import temporary_folder
-
 EVIDENCE_DIR = "RSCTL_EVIDENCE_DIR"
 """The variable with the folder for evidence; by default a folder of the outputs."""
 
@@ -14,7 +12,11 @@ EVIDENCE_DIR = "RSCTL_EVIDENCE_DIR"
 def request_pipe(environ: Mapping[str, str]) -> str:
     """The named pipe by which a replica on this machine, or in this container, is asked."""
     replica = environ.get("RSCTL_REPLICA", "node")
-    folder = environ.get("TMPDIR") or temporary_folder()
+    folder = environ.get("TMPDIR")
+    if not folder:
+        import tempfile  # supervisors do without
+
+        folder = tempfile.gettempdir()
     return os.path.join(folder, f"rsctl-ask-{replica}")
 
 
