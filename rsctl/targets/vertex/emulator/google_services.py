@@ -41,6 +41,8 @@ class GoogleAccess:
         self._project = project
         self._key = new_key()
         self._tokens: dict[str, float] = {}
+        self._signed: set[str] = set()
+        self._expired: set[str] = set()
         self.is_revoked = False
         """Whether the account is good for calls of control only, and gets no token any longer."""
 
@@ -74,8 +76,11 @@ class GoogleAccess:
             body = {"error": "invalid_grant", "error_description": f"Invalid JWT: {problem}"}
             return Reply.of(body, 400)
         if self.is_revoked:
-            why = "Token has been expired or revoked."
-            return Reply.of({"error": "invalid_grant", "error_description": why}, 400)
+            body = {
+                "error": "invalid_grant",
+                "error_description": "Token has been expired or revoked.",
+            }
+            return Reply.of(body, 400)
         if claims.get("iss") != self.email:
             return Reply.of({"error": "invalid_grant", "error_description": "unknown account"}, 400)
         token = secrets.token_urlsafe(32)
@@ -94,13 +99,27 @@ class GoogleAccess:
             return False
         return self._tokens.get(token, 0.0) > time.monotonic() or self._has_signed(token)
 
+    def expire(self) -> None:
+        """Make all tokens that were given or used so far expire now.
+
+        One that a client has signed is refused once: what it signs in the same second is the same.
+        """
+        self._tokens.clear()
+        self._expired |= self._signed
+
     def _has_signed(self, token: str) -> bool:
+        if token in self._expired:
+            self._expired.discard(token)
+            return False
         if token.count(".") != 2:
             return False
         try:
-            return bool(self._claims(token).get("iss") == self.email)
+            is_own = bool(self._claims(token).get("iss") == self.email)
         except ValueError:
             return False
+        if is_own:
+            self._signed.add(token)
+        return is_own
 
     def _claims(self, token: str) -> Any:
         """The claims of a valid JWT that our key has signed. Raises ValueError."""
