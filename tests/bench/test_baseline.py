@@ -116,6 +116,7 @@ def test_a_baseline_without_one_of_its_cells_is_refused() -> None:
     [
         ("", "truncated"),
         ("[]", "Expected `object`"),
+        ("\udcff", "malformed"),
         ('{"version": 2, "metrics": []}', "its version is 2, but this rsctl reads 1"),
         ('{"version": 1}', "missing required field `metrics`"),
         ('{"version": 1, "metrics": [{"name": "a", "values": ["x"]}]}', "Expected `float | null`"),
@@ -128,7 +129,7 @@ def test_a_baseline_without_one_of_its_cells_is_refused() -> None:
     ],
 )
 def test_what_is_no_baseline(tmp_path: Path, text: str, why: str) -> None:
-    (tmp_path / "b.json").write_text(text)
+    (tmp_path / "b.json").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(RsctlError) as caught:
         read_baseline("b.json", str(tmp_path))
     assert caught.value.exit_code is ExitCode.USAGE

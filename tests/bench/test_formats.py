@@ -127,18 +127,6 @@ def test_junit_of_cases_of_any_kind(junit_schema: Any) -> None:
     ]
 
 
-def test_junit_of_a_gate_that_may_be_inconclusive() -> None:
-    gate, candidate = gate_of({"a": 0.8, "b": None})
-    text = junit.after("job", candidate.cells, gate, tolerant=True)
-    kinds = [case.kind for case in map(_Case, ElementTree.fromstring(text).iter("testcase"))]
-    assert kinds == [None, "failure", "failure", None]
-
-
-class _Case:
-    def __init__(self, element: ElementTree.Element) -> None:
-        self.kind = next((child.tag for child in element), None)
-
-
 def test_junit_of_hostile_names(junit_schema: Any) -> None:
     gate, candidate = gate_of({HOSTILE: 0.5})
     text = junit.after(HOSTILE, candidate.cells, gate)
@@ -147,24 +135,10 @@ def test_junit_of_hostile_names(junit_schema: Any) -> None:
     assert "\x00" not in text
 
 
-def test_annotations_are_ten_at_most_the_worst_first() -> None:
-    factors: dict[str, float | None] = {f"c{n}": 0.9 - n / 100 for n in range(20)}
-    gate, _ = gate_of(factors)
-    lines = annotation_lines(gate, "job.yaml")
-    assert len(lines) == 10
-    assert lines[0].startswith("::error file=job.yaml,title=throughput (all cells)%3A regressed::")
-    assert lines[-1].startswith("::warning file=job.yaml,title=rsctl gate::")
-    assert "12 more checks did not pass" in lines[-1]
-
-
 def test_an_annotation_is_one_command() -> None:
     gate, _ = gate_of({HOSTILE: 0.5})
     lines = annotation_lines(gate)
     assert all(line.count("\n") == 0 and line.startswith("::error title=") for line in lines)
-
-
-def test_no_annotation_for_what_passed() -> None:
-    assert annotation_lines(gate_of({"a": 1.0})[0]) == []
 
 
 def test_the_step_summary_has_room_for_the_worst() -> None:
@@ -286,7 +260,9 @@ def test_a_gate_and_a_comparison_are_tables_in_a_notebook() -> None:
     title, table = ElementTree.fromstring(f"<div>{shown}</div>")
     assert title.text == gate.headline
     rows = [[cell.text for cell in row] for row in table]
-    assert rows[0][:2] == ["VERDICT", "METRIC"]
+    assert rows[0] == [
+        *("VERDICT", "METRIC", "BASELINE MEDIAN", "MEDIAN NOW", "EFFECT [90 %]", "ALLOWED", "P")
+    ]
     assert rows[1][:2] == ["regressed", "throughput (run.args.mode=<b>)"]
     comparison = compare([measured({"a": 1.0}), measured({"a": 2.0})])
     title, table = ElementTree.fromstring(f"<div>{comparison._repr_html_()}</div>")
@@ -334,13 +310,6 @@ def test_gitlab_metrics() -> None:
         ({"run_args_mode": "a"}, 100.0),
         ({"run_args_mode": 'b"\\\n'}, 200.0),
     ]
-
-
-def test_gitlab_metrics_of_names_that_become_alike() -> None:
-    results = measured({"a": 1.0}, name="a/b")
-    results.series.append(Series(name="a.b", values=[2.0]))
-    families = list(openmetrics_parser.text_string_to_metric_families(openmetrics(results)))
-    assert [family.name for family in families] == ["rsctl_a_b", "rsctl_a_b_2"]
 
 
 def test_github_action_benchmark() -> None:
@@ -411,10 +380,3 @@ def test_values_whose_sum_no_float_holds() -> None:
     assert [entry["range"] for entry in json.loads(bigger)] == ["± 7.906e+305"]
     [[metric]] = [list(of.values()) for of in json.loads(bencher(results)).values()]
     assert metric["value"] == pytest.approx(1e308)
-
-
-def test_a_gate_in_a_notebook_is_a_table() -> None:
-    page = gate_of({"a": 0.8})[0]._repr_html_()
-    assert re.findall("<th>(.*?)</th>", page) == [
-        *("VERDICT", "METRIC", "BASELINE MEDIAN", "MEDIAN NOW", "EFFECT [90 %]", "ALLOWED", "P")
-    ]

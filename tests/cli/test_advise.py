@@ -132,15 +132,6 @@ def test_a_machine_that_is_not_the_usual_one_is_written_for_its_target(rsctl: Cl
     assert rsctl("plan", job, "-q").code == 0
 
 
-def test_without_reducers_the_backend_that_needs_them_goes_too(rsctl: Cli) -> None:
-    text = SHAPED.replace("5M, step_seconds: 0.2", "10K, step_seconds: 2.0")
-    own = "reducers: {count: 2}\ncomm:\n  backend: rsctl  # ours\n"
-    job = rsctl.write(text.replace("reducers: {count: 0}\n", own))
-    assert rsctl("advise", job, "--write", "-q").code == 0
-    changed = "reducers: {count: 0}\ncomm:\n  backend: auto  # ours\n"
-    assert Path(job).read_text() == text.replace("reducers: {count: 0}\n", changed)
-
-
 def test_a_run_whose_script_waits_for_its_input(rsctl: Cli) -> None:
     MadeRun("train-aaaaaa")
     record = {
@@ -199,21 +190,6 @@ def test_a_chart_that_cannot_be_written(rsctl: Cli) -> None:
     assert "cannot write nowhere/step.svg: No such file or directory" in done.err
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ("", "the size of the gradients and the time of a step are unknown"),
-        ("model: {step_seconds: 0.1}", "model: advice needs model.parameters"),
-    ],
-)
-def test_what_is_not_known_of_a_step_is_asked_for(rsctl: Cli, model: str, message: str) -> None:
-    lines = [line for line in SHAPED.splitlines() if not line.startswith("model")]
-    done = rsctl("advise", rsctl.write("\n".join([*lines, model]) + "\n"))
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
-    assert "--run RUN" in done.err
-
-
 def test_a_run_without_steps_is_refused(rsctl: Cli) -> None:
     done = rsctl("advise", rsctl.write(SHAPED), "--run", "nope")
     assert done.code == 2
@@ -233,12 +209,6 @@ def test_a_sweep_the_wrong_way_round(rsctl: Cli) -> None:
     assert (
         "the lower end of the range in 4..2 is above its upper end: write workers.count=2..4."
     ) in done.err
-
-
-def test_numbers_of_reducers_need_no_sweep(rsctl: Cli) -> None:
-    done = rsctl("advise", rsctl.write(SHAPED), "--sweep", "reducers.count=1..4")
-    assert (done.code, done.out) == (2, "")
-    assert "advice compares different numbers of reducers" in done.err
 
 
 def test_a_sweep_writes_nothing(rsctl: Cli) -> None:

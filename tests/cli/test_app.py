@@ -63,32 +63,6 @@ def test_every_command_is_in_the_reference() -> None:
     assert set(COMMANDS) <= {command.split()[0] for command in HELP}
 
 
-def test_the_help_of_a_command(rsctl: Cli) -> None:
-    assert (
-        rsctl("cancel", "--help").out
-        == """\
-Usage: rsctl cancel [OPTIONS] RUN
-
-  Cancel a run.
-
-  Exit code: 0 if the run has ended or is shutting down, 6 if it is still
-  running after a minute.
-
-Arguments:
-  RUN  A run's ID, a unique prefix of it, @last, or a job's URL.
-
-Options:
-  -h, --help                Show this message and exit.
-
-Output:
-  -o, --output <text|json>  json makes standard output machine-readable.
-                            [default: text]
-  -q, --quiet               Print only errors on standard error.
-  --no-color                Disable colors; NO_COLOR=1 does the same.
-"""
-    )
-
-
 @pytest.mark.parametrize("command", [[], ["nothing"], ["--nothing"], ["plan"], ["plan", "a", "b"]])
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 def test_wrong_usage_ends_with_2_and_says_how(
@@ -115,38 +89,6 @@ def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
         "Try 'rsctl --help' for help.\n\n"
         "Error: No such command 'sumbit'. Did you mean 'submit'?\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("word", "hint"),
-    [
-        *(("run", "'submit'"), ("launch", "'submit'"), ("ls", "'list'"), ("ps", "'list'")),
-        *(("follow", "'watch'"), ("attach", "'watch'"), ("version", "'--version'")),
-        *(("help", "'--help'"), ("ssh", "'shell'"), ("download", "'get'"), ("dry_run", "'plan'")),
-        *(("login", "'doctor'"), ("resume", "'submit --resume'"), ("stats", "'metrics'")),
-        *(("stauts", "'status'"), ("reprot", "'report'"), ("compair", "'compare'")),
-    ],
-)
-def test_a_command_is_suggested_by_its_meaning(rsctl: Cli, word: str, hint: str) -> None:
-    done = rsctl(word)
-    assert done.code == 2
-    assert done.err.endswith(f"Error: No such command {word!r}. Did you mean {hint}?\n")
-
-
-DESTRUCTIVE = ("cancel", "forget", "prune")
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        *("stop", "kill", "rm", "delete", "remove", "terminate", "clean"),
-        *("cancle", "prun", "forgt"),
-    ],
-)
-def test_no_destructive_command_is_suggested(rsctl: Cli, word: str) -> None:
-    for words in ([word], ["bench", word]):
-        said = rsctl(*words).err.partition("Error: ")[2].partition(". ")[2]
-        assert not [name for name in DESTRUCTIVE if name in said]
 
 
 def test_a_group_suggests_its_own_commands(rsctl: Cli) -> None:

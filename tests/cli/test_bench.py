@@ -14,8 +14,7 @@ from junitparser import JUnitXml
 
 from rsctl.api import Bench
 from rsctl.api import bench_run as api_bench_run
-from rsctl.bench.records import Against, Benches, BenchRecord
-from rsctl.cli.views.bench_plain import opening
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.findings import JobState
 from rsctl.images.git_commit import Commit
 from rsctl.runs.store import Store
@@ -297,14 +296,6 @@ def test_a_literal_secret_of_a_bench_is_not_stored(
     assert "*** in run.env.API_KEY=*** replaces a secret" in " ".join(refused.err.split())
 
 
-def test_submit_of_a_matrix_says_how_to_run_it(rsctl: Cli, job: str) -> None:
-    """And so does one by --set."""
-    for settings in ([], ["--set", "run.args.cell=1", "--set", "workers.count=[1, 2]"]):
-        done = rsctl("submit", job, *settings)
-        assert done.code == 2
-        assert "rsctl bench run JOB" in done.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -518,20 +509,3 @@ def test_a_report_that_cannot_be_written(rsctl: Cli, job: str, words: list[str],
     done = rsctl("bench", "run", job, *words)
     assert done.code == 2
     assert why in done.err
-
-
-@pytest.mark.parametrize(("repeat", "pairs"), [(1, "1 pair"), (2, "2 pairs")])
-def test_the_size_of_a_bench_in_turn(repeat: int, pairs: str) -> None:
-    bench = BenchRecord(
-        bench="b",
-        name="b",
-        target="process",
-        definition="d",
-        created="",
-        repeat=repeat,
-        cells=[{"side": "baseline"}, {"side": "candidate"}],
-        against=Against(given="main", file="job.yaml"),
-    )
-    first, *rest = opening(bench, 1, is_driven=False)
-    assert first == f"b: one job x {pairs} with main = {2 * repeat} runs on process"
-    assert rest == ["1 of them remains"]

@@ -111,75 +111,6 @@ def test_a_new_baseline_has_a_comment_too(rsctl: Cli) -> None:
     assert "| throughput |" in text
 
 
-@pytest.mark.parametrize(
-    ("values", "cpu", "verdict", "code"),
-    [
-        (STEADY, "EPYC", "pass", 0),
-        ([0.9 * v for v in STEADY], "EPYC", "regressed", 7),
-        ([80.0, 120.0, 95.0, 105.0, 100.0], "EPYC", "inconclusive", 8),
-        (STEADY[:1], "EPYC", "inconclusive", 8),
-        ([None, *STEADY[1:]], "EPYC", "no-data", 8),
-        ([None] * 5, "EPYC", "no-data", 1),
-        ([float("nan")] * 5, "EPYC", "regressed", 7),
-        ([float("-inf")], "EPYC", "regressed", 7),
-        ([float("nan"), *STEADY[1:]], "EPYC", "no-data", 8),
-        ([None, *[float("nan")] * 4], "EPYC", "no-data", 8),
-        ([float("nan")] * 5, "Xeon", "no-data", 8),
-        (STEADY, "Xeon", "no-data", 8),
-    ],
-)
-def test_verdicts(
-    rsctl: Cli, baseline: str, values: list[float | None], cpu: str, verdict: str, code: int
-) -> None:
-    record("now", values, cpu)
-    done = rsctl("gate", "now", "--baseline", baseline, *LIMIT, "-o", "json")
-    gate = json.loads(done.out)
-    assert (done.code, gate["exit_code"], gate["verdict"]) == (code, code, verdict)
-    assert [check["metric"] for check in gate["checks"]] == ["throughput"]
-
-
-@pytest.mark.parametrize(
-    ("values", "cpu", "code"),
-    [
-        ([80.0, 120.0, 95.0, 105.0, 100.0], "EPYC", 0),
-        ([None] * 5, "EPYC", 1),
-        ([0.9 * v for v in STEADY], "EPYC", 7),
-        (STEADY, "Xeon", 8),
-        ([float("nan"), *STEADY[1:]], "EPYC", 8),
-    ],
-)
-def test_what_may_be_inconclusive(
-    rsctl: Cli, baseline: str, values: list[float | None], cpu: str, code: int
-) -> None:
-    record("now", values, cpu)
-    done = rsctl("gate", "now", "--baseline", baseline, *LIMIT, "--allow-inconclusive")
-    assert done.code == code
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message", "remedy"),
-    [
-        (
-            ("--baseline", "steady", "--max-regression", "thruput=5%"),
-            "neither the job file nor the baseline has a metric 'thruput'",
-            "did you mean throughput?",
-        ),
-        (
-            ("--baseline", "", "--max-regression", "throughput=5%"),
-            "--baseline is empty",
-            "give FILE, gs://…, s3://…, git:REF:PATH or a bench",
-        ),
-    ],
-)
-def test_what_cannot_be_meant(
-    rsctl: Cli, arguments: tuple[str, ...], message: str, remedy: str
-) -> None:
-    record("steady", STEADY)
-    record("now", STEADY)
-    done = rsctl("gate", "now", *arguments)
-    assert (done.code, done.err) == (2, f"error: {message}\n    -> {remedy}\n")
-
-
 def test_what_a_person_sees(rsctl: Cli, baseline: str) -> None:
     record("now", [0.9 * v for v in STEADY])
     done = rsctl("gate", "now", "--baseline", baseline, *LIMIT)
@@ -221,12 +152,6 @@ def test_the_rules_of_the_job_file(rsctl: Cli, baseline: str) -> None:
     record("now", [0.9 * v for v in STEADY], gate=GATE)
     assert rsctl("gate", "now").code == 7
     assert rsctl("gate", "now", "--max-regression", "throughput=20%").code == 0
-
-
-def test_a_bench_as_baseline(rsctl: Cli) -> None:
-    record("before", STEADY)
-    record("now", STEADY)
-    assert rsctl("gate", "now", "--baseline", "before", *LIMIT).code == 0
 
 
 @pytest.mark.parametrize(

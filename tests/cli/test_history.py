@@ -53,23 +53,6 @@ def planted(folder: Path) -> str:
     return "h.jsonl"
 
 
-def test_what_a_person_sees(rsctl: Cli) -> None:
-    done = rsctl("history", planted(rsctl.folder))
-    lines = done.out.splitlines()
-    assert (done.code, done.err) == (0, "")
-    assert lines[0] == "job: h.jsonl"
-    assert [line.split() for line in lines[1:3]] == [
-        ["METRIC", "CELL", "COMMITS", "LATEST", "LEVEL", "STEPS"],
-        ["throughput", "workers.count=2", "16", "90", "x/s", "(0000000000)", "90", "x/s", "1"],
-    ]
-    assert lines[4] == "throughput (workers.count=2)"
-    assert lines[-2].split() == ["COMMIT", "RANGE", "CHANGE", "BEFORE", "AFTER", "CONFIDENCE"]
-    assert lines[-1].split() == [
-        *("0000000000", "0000000000..0000000000", "-10", "%", "100", "x/s", "90", "x/s"),
-        *(">", "99.9", "%", "worse"),
-    ]
-
-
 @pytest.mark.parametrize("values", [[100.0, 80, 90], [90.0, 100, 100], [100.0, 90, 80]])
 def test_the_chart_has_every_commit(rsctl: Cli, values: list[float]) -> None:
     for number, value in enumerate(values):

@@ -251,19 +251,6 @@ def test_a_command_that_starts_no_script(rsctl: Cli, line: str) -> None:
     assert not (rsctl.folder / "job.yaml").exists()
 
 
-ACCELERATE_CONFIG = """\
-compute_environment: LOCAL_MACHINE
-distributed_type: MULTI_GPU
-downcast_bf16: 'no'
-machine_rank: 0
-main_training_function: main
-mixed_precision: bf16
-num_machines: 2
-num_processes: 16
-use_cpu: false
-"""
-
-
 @pytest.mark.parametrize("options", [["-q"], ["--help"], ["--no-color", "--", "-x"]])
 def test_what_is_behind_a_script_is_its_own(rsctl: Cli, options: list[str]) -> None:
     rsctl.write("", "train.py")
@@ -290,54 +277,12 @@ def test_what_is_omitted_is_said(rsctl: Cli) -> None:
     assert rsctl("validate", "job.yaml").code == 0
 
 
-def test_nodes_and_ranks_of_accelerates_configuration(rsctl: Cli) -> None:
-    (rsctl.folder / "train.py").touch()
-    (rsctl.folder / "default.yaml").write_text(ACCELERATE_CONFIG)
-    line = "accelerate launch --config_file=default.yaml --mixed_precision fp16 train.py --seed 1"
-    assert rsctl("init", *line.split()).code == 0
-    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
-    assert job["workers"] == {"count": 2, "processes": 8}
-    assert job["run"] == {
-        "script": "train.py",
-        "args": {"seed": 1},
-        "env": {"ACCELERATE_MIXED_PRECISION": "fp16"},
-    }
-
-
-def test_accelerates_configuration_of_tpus_is_refused(rsctl: Cli) -> None:
-    (rsctl.folder / "train.py").touch()
-    text = ACCELERATE_CONFIG.replace("MULTI_GPU", "XLA")
-    (rsctl.folder / "tpu.yaml").write_text(text)
-    done = rsctl("init", "accelerate", "launch", "--config_file", "tpu.yaml", "train.py")
-    assert done.code == 2
-    assert "the job file has no key for distributed_type: XLA in tpu.yaml" in done.err
-    assert not (rsctl.folder / "job.yaml").exists()
-
-
-def test_nodes_and_ranks_of_deepspeeds_hostfile(rsctl: Cli) -> None:
-    (rsctl.folder / "train.py").touch()
-    (rsctl.folder / "hosts").write_text("worker-1 slots=4\n# none\nworker-2 slots=4  # here\n")
-    assert rsctl("init", "deepspeed", "--hostfile", "hosts", "train.py").code == 0
-    text = (rsctl.folder / "job.yaml").read_text()
-    assert yaml.safe_load(text)["workers"] == {"count": 2, "processes": 4}
-    assert "  # accelerator: l4:4           # GPUs on each node; absent: CPU\n" in text
-
-
-PYPROJECTS = {
-    "setuptools": '[tool.setuptools.packages.find]\nwhere = ["code"]\n',
-    "package-dir": '[tool.setuptools]\npackage-dir = {"" = "code"}\n',
-    "hatch": '[tool.hatch.build.targets.wheel]\npackages = ["code/mine"]\n',
-    "hatch-sources": '[tool.hatch.build]\nsources = ["code"]\n',
-    "hatch-rename": '[tool.hatch.build.targets.wheel.sources]\n"code" = ""\n',
-    "poetry": '[[tool.poetry.packages]]\ninclude = "mine"\nfrom = "code"\n',
-    "pdm": '[tool.pdm.build]\npackage-dir = "code"\n',
-    "uv": '[tool.uv.build-backend]\nmodule-root = "code"\n',
-}
-
-
 @pytest.mark.parametrize(
     ("root", "pyproject"),
-    [("src", '[project]\nname = "mine"\n'), *(("code", text) for text in PYPROJECTS.values())],
+    [
+        ("src", '[project]\nname = "mine"\n'),
+        ("code", '[tool.setuptools.packages.find]\nwhere = ["code"]\n'),
+    ],
 )
 def test_a_package_in_a_src_layout_is_found_and_runs(rsctl: Cli, root: str, pyproject: str) -> None:
     package = rsctl.folder / root / "mine"
@@ -405,40 +350,6 @@ def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> 
     assert "image.python" not in done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "run", "workers"),
-    [
-        (
-            "accelerate launch --num_machines 2 --num-processes=8 --mixed_precision bf16 "
-            "--main_process_port 29500 train.py --lr 0.1",
-            {
-                "script": "train.py",
-                "args": {"lr": "0.1"},
-                "env": {"ACCELERATE_MIXED_PRECISION": "bf16"},
-            },
-            (2, 4),
-        ),
-        ("accelerate launch --multi_gpu -m mine.train", {"module": "mine.train"}, (1, "auto")),
-        ("accelerate launch train.py", {"script": "train.py"}, (1, "auto")),
-        (
-            "deepspeed --num_nodes=2 --num_gpus 4 --master_port 1 train.py --deepspeed ds.json",
-            {"script": "train.py", "args": {"deepspeed": "ds.json"}},
-            (2, 4),
-        ),
-        ("deepspeed train.py", {"script": "train.py"}, (1, "auto")),
-    ],
-)
-def test_commands_of_other_launchers(
-    rsctl: Cli, words: str, run: dict[str, object], workers: tuple[object, object]
-) -> None:
-    rsctl.write("", "train.py")
-    done = rsctl("init", *words.split())
-    assert done.code == 0, done.err
-    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
-    assert job["run"] == run
-    assert (job["workers"]["count"], job["workers"]["processes"]) == workers
-
-
 def test_the_next_command_has_a_folder_that_looks_like_an_option(rsctl: Cli) -> None:
     done = rsctl("init", "single", "--", "-my job")
     assert done.out.splitlines() == ["-my job/job.yaml", "-my job/train.py"]
@@ -473,32 +384,6 @@ def test_a_command_in_quotes_is_its_words(rsctl: Cli) -> None:
     assert rsctl("init", "torchrun --nproc-per-node 2 train.py --name 'a b'").code == 0
     job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
     assert job["run"] == {"script": "train.py", "args": {"name": "a b"}}
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            "accelerate launch --tpu train.py",
-            "accelerate launch: rsctl does not know its option --tpu",
-        ),
-        ("accelerate launch --config_file x.yaml train.py", "cannot read x.yaml"),
-        ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
-        ("accelerate launch --cpu", "accelerate launch does not start a script"),
-        ("accelerate config", "does not start a script in a way that rsctl supports"),
-        (
-            "deepspeed --autotuning run train.py",
-            "deepspeed: rsctl does not know its option --autotuning",
-        ),
-        ("deepspeed --num_gpus", "--num_gpus requires a value"),
-    ],
-)
-def test_what_other_launchers_do_that_a_job_file_cannot_say(
-    rsctl: Cli, words: str, message: str
-) -> None:
-    done = rsctl("init", *words.split())
-    assert done.code == 2
-    assert message in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize("home", ["home", "my home"])

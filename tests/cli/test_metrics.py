@@ -118,11 +118,6 @@ def test_a_chart_fits_a_narrow_terminal_and_has_no_escape_codes(rsctl: Cli, made
     assert any("(seconds)" in line for line in accuracy)
 
 
-def test_without_colours_replicas_have_letters(rsctl: Cli, made: MadeRun) -> None:
-    done = rsctl("metrics", "@last", "--plot", "--name", "loss")
-    assert "⠤a⠤ worker-0\n⠤b⠤ worker-1\n" in done.out
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -205,57 +200,6 @@ def test_following_a_metric_that_never_came_is_an_error_at_the_end(
         assert [event["type"] for event in done.events] == ["finding"] * bool(more)
 
 
-def test_the_ticks_of_a_chart_are_round_and_not_below_zero(
-    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = make_run()
-    for step in range(295):
-        run.metric(2 + step / 10, "loss", 2.5 * math.exp(-step / 60) + 0.01, step=step)
-    for columns, ticks in (("80", "0 60 120 180 240 300"), ("140", "0 30 60 90 120 150")):
-        monkeypatch.setenv("COLUMNS", columns)
-        lines = rsctl("metrics", "@last", "--plot").out.splitlines()
-        labels = [line.split("|")[0].strip() for line in lines if "|" in line][:-2]
-        assert labels == [f"{row / 4:g}" for row in range(12, -1, -1)]
-        assert " ".join(lines[-2].split()[1:]).startswith(ticks)
-        assert int(columns) - 10 <= len(lines[-3]) <= int(columns)
-
-
-def test_a_chart_has_all_replicas_and_a_single_spike(
-    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many values there are, and in whatever order they came."""
-    run = make_run()
-    run.metrics(
-        (
-            2 + step / 100,
-            "loss",
-            2.0 if (step, replica) == (1234, 3) else replica / 4,
-            {"step": step, "replica": f"worker-{replica}"},
-        )
-        for step in range(3000)
-        for replica in range(4)
-    )
-    run.succeed(40)
-    monkeypatch.setenv("COLUMNS", "80")
-    out = rsctl("metrics", "@last", "--plot").out
-    lines = out.splitlines()
-    assert any("d" in line for line in lines if line.split("|")[0].strip() in ("2", "1.8"))
-    for replica, marker in enumerate("abcd"):
-        assert any(line.count(marker) > 20 for line in lines)
-        assert f"{marker}⠤ worker-{replica}" in out
-
-
-def test_what_a_chart_has_no_room_for_is_said(rsctl: Cli, make_run: Make) -> None:
-    run = make_run()
-    for step, value in enumerate([3.0, 2.0, math.nan, 1.0, math.inf]):
-        run.metric(2 + step, "loss", value, step=step)
-    run.metric(9, "lr", 1e305, replica="worker-1")
-    run.succeed(11)
-    lines = rsctl("metrics", "@last", "--plot").out.splitlines()
-    assert "not drawn: 2 values, the first nan on worker-0 at step 2" in lines
-    assert lines[-3:] == ["lr", "not drawn: 1e+305 on worker-1", ""]
-
-
 @pytest.mark.parametrize(
     ("low", "high", "labels"),
     [
@@ -279,16 +223,6 @@ def test_the_labels_of_an_axis_differ_and_zero_is_zero(
     assert not any("e-16" in label or "e-17" in label for label in shown)
     if labels:
         assert " ".join(shown) == labels
-
-
-def test_one_value_is_no_chart(rsctl: Cli, make_run: Make) -> None:
-    run = make_run()
-    for replica in (1, 0):
-        run.metric(2, "loss", 0.5 + replica, step=7, replica=f"worker-{replica}")
-    run.succeed(4)
-    lines = rsctl("metrics", "@last", "--plot").out.splitlines()
-    shown = ["loss", "  0.5 on worker-0 at step 7 (nats)", "  1.5 on worker-1 at step 7 (nats)"]
-    assert lines == [*shown, ""]
 
 
 def test_a_metric_that_a_run_does_not_have(rsctl: Cli, make_run: Callable[..., MadeRun]) -> None:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,26 +92,6 @@ def test_an_interrupted_prune_says_what_it_has_removed(
     assert len(runs_of_store()) == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "left"),
-    [
-        ([], 3),
-        (["--keep", "1"], 1),
-        (["--keep", "0"], 0),
-        (["--older-than", "100d", "--keep", "0"], 0),
-        (["--older-than", "0", "--keep", "2"], 2),
-        (["--older-than", "365d"], 3),
-    ],
-)
-def test_what_is_given_alone_counts_alone(
-    rsctl: Cli, make_run: Make, options: list[str], left: int
-) -> None:
-    for second, letter in enumerate("abc"):
-        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
-    assert rsctl("prune", *options).code == 0
-    assert runs_of_store() == ["job-cccccc", "job-bbbbbb", "job-aaaaaa"][:left]
-
-
 def test_wrong_usage(rsctl: Cli) -> None:
     done = rsctl("prune", "--older-than", "soon")
     assert done.code == 2
@@ -146,57 +125,6 @@ def test_outputs_stay_until_they_are_named(rsctl: Cli, make_run: Make) -> None:
     assert (removed["kind"], removed["name"]) == ("folder", "job-aaaaaa")
     assert removed["size"] >= 100_000
     assert folders() == []
-
-
-def test_a_bench_goes_with_its_runs_or_not_at_all(rsctl: Cli, make_run: Make) -> None:
-    for second, letter in enumerate("abcd"):
-        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
-    make_bench("old-bench-x", ["job-aaaaaa", "job-bbbbbb"])
-    make_bench("new-bench-x", ["job-cccccc", "job-dddddd"])
-    assert rsctl("prune", "--keep", "1").code == 0
-    assert runs_of_store() == folders()[::-1] == ["job-dddddd", "job-cccccc"]
-    assert [bench.bench for bench in Benches(Store()).benches()] == ["new-bench-x"]
-    assert not BenchFolder("old-bench-x").path.exists()
-    [removed] = rsctl("prune", "--keep", "0", "-o", "json").json["removed"]
-    assert (removed["kind"], removed["runs"]) == ("bench", ["job-cccccc", "job-dddddd"])
-    assert folders() == []
-
-
-def test_a_bench_that_goes_on_or_may_go_on_stays(rsctl: Cli, make_run: Make) -> None:
-    make_run("job-aaaaaa").succeed(5)
-    make_run("job-bbbbbb", second=1).succeed(5)
-    make_bench("going-bench-x", ["job-aaaaaa"], JobState.RUNNING)
-    make_bench("left-bench-x", ["job-bbbbbb"], JobState.RUNNING)
-    lock = BenchFolder("going-bench-x").lock()
-    assert lock is not None
-    done = rsctl("prune", "--keep", "0")
-    assert (done.code, done.out) == (0, "")
-    assert done.err == (
-        "left-bench-x stays: it is incomplete; cancel it: rsctl bench cancel left-bench-x\n"
-        "nothing to remove\n"
-    )
-    os.close(lock)
-    assert rsctl("bench", "cancel", "left").code == 0
-    assert rsctl("prune", "--keep", "0", "-o", "json").json["removed"][0]["name"] == "left-bench-x"
-
-
-def test_the_baseline_of_a_bench_that_stays_stays(rsctl: Cli, make_run: Make) -> None:
-    """Also that of a baseline, and a run as one."""
-    for second, letter in enumerate("abcd"):
-        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
-    make_bench("first-bench-x", ["job-aaaaaa"])
-    make_bench("second-bench-x", ["job-bbbbbb"], gate={"baseline": "first-bench"})
-    make_bench("third-bench-x", ["job-dddddd"], gate={"baseline": "second-bench-x"})
-    make_bench("fourth-bench-x", [], JobState.RUNNING, gate={"baseline": "job-cccccc"})
-    done = rsctl("prune", "--keep", "1", "-o", "json")
-    assert done.json["removed"] == []
-    assert sorted((kept["name"], kept["reason"]) for kept in done.json["kept"])[:3] == [
-        ("first-bench-x", "it is the baseline of second-bench-x"),
-        ("fourth-bench-x", "it is incomplete; cancel it: rsctl bench cancel fourth-bench-x"),
-        ("job-cccccc", "it is the baseline of fourth-bench-x"),
-    ]
-    assert rsctl("bench", "cancel", "fourth").code == 0
-    assert len(rsctl("prune", "--keep", "0", "-o", "json").json["removed"]) == 5
 
 
 def test_a_run_that_somebody_reads_stays(rsctl: Cli, make_run: Make) -> None:
@@ -236,29 +164,6 @@ def test_buckets_go_only_when_asked(rsctl: Cli, make_run: Make) -> None:
     done = rsctl("prune", "--buckets", "--keep", "0")
     assert done.out.splitlines()[1].split()[:2] == ["bucket", "gs://data"]
     assert not bucket.exists()
-
-
-def test_buckets_stay_while_a_rehearsal_goes_on(rsctl: Cli, make_run: Make) -> None:
-    bucket = home() / "rehearsal" / "s3" / "data"
-    bucket.mkdir(parents=True)
-    made = make_run(target="vertex")
-    script = (
-        "import sys, time\nfrom pathlib import Path\nfrom rsctl.runs import locks\n"
-        "lock = locks.try_lock(Path(sys.argv[1]))\nlocks.write_holder(lock, 1)\n"
-        "print('held', flush=True)\ntime.sleep(60)\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(made.folder.path / "emulator.lock")],
-        stdout=subprocess.PIPE,
-    ) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        done = rsctl("prune", "--buckets", "--keep", "0", "-o", "json")
-        holder.kill()
-    assert done.json["kept"] == [
-        {"name": "s3://data", "reason": "the rehearsal job-aaaaaa is still running"}
-    ]
-    assert bucket.exists()
 
 
 @pytest.mark.parametrize(
@@ -394,21 +299,3 @@ def test_space_that_an_older_version_has_left_is_given_back(rsctl: Cli, make_run
     assert re.fullmatch(
         r"the database shrank by [0-9.]+ MB to [0-9.]+ kB\nnothing to remove\n", done.err
     )
-
-
-def test_a_database_in_use_shrinks_another_time(
-    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _with_metrics(make_run("job-aaaaaa"), 30_000)
-    real = Store._explaining
-
-    def locked(self: Store) -> int:
-        import sqlite3
-
-        with real(self):
-            raise sqlite3.OperationalError("database is locked")
-
-    monkeypatch.setattr(Store, "shrink", locked)
-    done = rsctl("prune", "--keep", "0")
-    assert done.code == 0
-    assert "the database stays: it is in use; the next prune shrinks it" in done.err

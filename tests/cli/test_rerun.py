@@ -101,18 +101,6 @@ def test_a_commit_that_is_gone(rsctl: Cli) -> None:
     assert "-> restore commit" in again.err
 
 
-def test_a_bench_and_one_of_its_runs(rsctl: Cli) -> None:
-    """The command that runs a bench again is named."""
-    path = job(rsctl, "true", matrix={"workers.count": [1, 2]})
-    assert rsctl("bench", "run", path, "-q").code == 0
-    (bench,) = json.loads(rsctl("bench", "list", "-o", "json").out)["benches"]
-    for name, what in ((bench["bench"], "is a bench"), ("@last", "is one run of")):
-        done = rsctl("rerun", name)
-        assert (done.code, what in done.err) == (2, True)
-        command = f"rsctl bench run {rsctl.folder / path} --new"
-        assert done.err.splitlines()[1].strip() == f"-> run the bench again: {command}"
-
-
 def test_a_changed_source_without_a_commit(rsctl: Cli) -> None:
     """--dry-run names it, and sends nothing."""
     (rsctl.folder / "src" / "code.py").write_text("1\n")
@@ -179,21 +167,6 @@ def test_a_rerun_of_a_rerun_starts_anew(rsctl: Cli) -> None:
         run = Store().runs()[0]
         assert again.out.splitlines() == [f"worker-0 | a-{run.run}"]
         assert run.settings == [f"checkpoints={rsctl.folder / 'ck'}-{run.run}"]
-
-
-@pytest.mark.parametrize(
-    ("about", "told"),
-    [
-        ({}, "the job file of job-1 is not stored"),
-        ({"spec": "name: j\ntoken: '***'\n"}, "the job file of job-1 had a secret"),
-        ({"spec": "name: j\n", "settings": ["run.env.TOKEN=***"]}, "a --set of job-1 had a secret"),
-    ],
-)
-def test_what_cannot_be_had_again(rsctl: Cli, about: dict[str, object], told: str) -> None:
-    add("job-1", "succeeded", **about)
-    done = rsctl("rerun", "job-1")
-    assert done.code == 2
-    assert told in done.err
 
 
 def test_a_folder_that_is_gone(rsctl: Cli) -> None:

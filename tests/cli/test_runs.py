@@ -394,6 +394,7 @@ def test_what_is_known_is_shown_even_if_a_run_cannot_be_looked_at(
     for command in (["status", "job-a"], ["logs", "job-a"], ["metrics", "job-a", "-o", "json"]):
         done = rsctl(*command)
         assert (done.code, done.err) == (0, told)
+    assert rsctl("prune").err == f"{told}nothing to remove\n"
     assert rsctl("cancel", "job-a").code == 3
 
 

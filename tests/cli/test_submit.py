@@ -78,44 +78,6 @@ def test_at_the_end_the_metrics_that_are_left_out_are_counted(rsctl: Cli) -> Non
     ]
 
 
-def test_a_job_as_events(rsctl: Cli) -> None:
-    script = "echo loss=nan; [ $NODE_RANK = 1 ] && echo err >&2; true"
-    name = job(rsctl, script, metrics=METRICS, workers={"count": 2})
-    done = rsctl.process("submit", name, "-o", "json", "-q")
-    assert (done.code, done.err) == (0, "")
-    assert_shapes(done.events)
-    [run] = Store().runs()
-    logs = sorted(
-        (e["replica"], e["stream"], e["text"])
-        for e in done.events
-        if e["type"] == "log"
-        and not e["text"].startswith(('{"rsctl": "versions"', '{"rsctl": "exit"'))
-    )
-    assert logs == [
-        ("worker-0", "stdout", "loss=nan"),
-        ("worker-1", "stderr", "err"),
-        ("worker-1", "stdout", "loss=nan"),
-    ]
-    states = [e["state"] for e in done.events if e["type"] == "state" and not e["replica"]]
-    assert states == ["starting", "running", "succeeded"]
-    result = done.events[-1]
-    assert result == {
-        "type": "result",
-        "time": result["time"],
-        "run": run.run,
-        "state": "succeeded",
-        "exit_code": 0,
-        "first_failure": None,
-        "metrics": {"loss": {"last": "nan", "count": 2}},
-        "url": f"process://{run.run}",
-        "results": result["results"],
-        "attempt": 1,
-        "attempts": [],
-        "placements": [],
-        "cost": None,
-    }
-
-
 def test_what_is_sent_is_what_the_plan_shows(rsctl: Cli, rsctl_home: Path) -> None:
     name = job(
         rsctl,

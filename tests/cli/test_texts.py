@@ -72,6 +72,10 @@ def a_bench(cells: int, repeat: int, **more: Any) -> BenchRecord:
             ["b-1: 3 cells x 5 pairs with main = 30 runs on vertex"],
         ),
         (
+            *(a_bench(2, 1, against=Against(given="main", file="j")), 1, False),
+            ["b-1: one job x 1 pair with main = 2 runs on vertex", "1 of them remains"],
+        ),
+        (
             *(a_bench(2, 1, rehearsed=True), 0, False),
             [
                 "b-1: 2 cells x 1 = 2 runs on vertex, a rehearsal on this machine",
@@ -167,7 +171,7 @@ NAMES = ("submit", "list", "logs", "status", "get", "cancel", "forget", "prune",
         ("dashboard", ""),  # of a command that is not there
         ("stats", "Did you mean 'status'?"),
         ("sumbit", "Did you mean 'submit'?"),
-        ("cancle", ""),
+        *(("cancle", ""), ("prun", ""), ("forgt", "")),
         ("xyz", ""),
         ("delete", "The commands that end or remove something are in the list of --help."),
         ("KILL", "The commands that end or remove something are in the list of --help."),
@@ -595,6 +599,7 @@ def test_values_that_make_no_line(capsys: pytest.CaptureFixture[str]) -> None:
         "",
     ]
     assert drawn(capsys, value(1, 0.5)) == ["loss\\x07", "  0.5 on worker-0", ""]
+    assert drawn(capsys, value(1, 1e305)) == ["loss\\x07", "not drawn: 1e+305 on worker-0", ""]
     plot_metrics([], {})
     assert capsys.readouterr().err == "no metrics to draw\n"
 

@@ -285,12 +285,22 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
         (f"2024-01-01 login with --password={RANDOM}\n", "a generated secret"),
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
-def test_credentials_of_any_form_are_left_out(
-    source: Path, content: str, reason: str, encoding: str
-) -> None:
-    (source / "notes.cfg").write_bytes(content.encode(encoding))
+def test_credentials_of_any_form_are_left_out(source: Path, content: str, reason: str) -> None:
+    (source / "notes.cfg").write_text(content)
     assert context(source).left_out == [("notes.cfg", reason)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_credentials_in_another_encoding_are_left_out(source: Path, encoding: str) -> None:
+    contents = {
+        "key": (PRIVATE_KEY.format(""), "a private key"),
+        "netrc": ("machine h login me password secret", ".netrc credentials"),
+        "token": (f"HF_TOKEN={TOKEN}\n", "a token"),
+    }
+    for name, (content, _) in contents.items():
+        (source / f"{name}.cfg").write_bytes(content.encode(encoding))
+    expected = [(f"{name}.cfg", reason) for name, (_, reason) in contents.items()]
+    assert context(source).left_out == expected
 
 
 @pytest.mark.parametrize(

@@ -49,26 +49,6 @@ def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> No
     )
 
 
-@pytest.mark.usefixtures("_unhashed")
-def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
-    job: ReadJob, tmp_path: Path
-) -> None:
-    for number in range(12):
-        path = tmp_path / "data" / f"{number}.bin"
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-        os.truncate(path, 90_000_000)
-    (tmp_path / "train.py").write_text("pass\n")
-    [finding] = large_files(job)
-    assert (finding.severity, finding.code, finding.path) == (
-        "warning", "large-source", "image.source",
-    )  # fmt: skip
-    beside = len([path for path in tmp_path.iterdir() if path.is_file()])
-    assert finding.message == (
-        f"1.08 GB in {12 + beside} files are copied into the image: data/ (1.08 GB)"
-    )
-
-
 def test_files_that_git_lfs_has_not_fetched(job: ReadJob, tmp_path: Path) -> None:
     """A script finds three lines of text in place of its weights. The text is from git-lfs'
     docs/spec.md.
@@ -252,23 +232,6 @@ def test_an_image_without_the_compiled_core(
     )
 
 
-def test_findings_of_a_dockerfile_point_at_its_lines(job: ReadJob, tmp_path: Path) -> None:
-    lines = (
-        "FROM base\nENV HF_TOKEN=hunter2\n# ENV HF_TOKEN=hunter2\n"
-        'RUN --mount=type=ssh true\nENTRYPOINT ["a"]\n'
-    )
-    (tmp_path / "Dockerfile").write_text(lines)
-    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
-    place = str(tmp_path / "Dockerfile")
-    shown = [(f.code, f.severity, f.line, f.column) for f in found if f.file == place]
-    assert shown == [
-        ("secret", "warning", 2, 1),
-        ("build-secret", "warning", 4, 1),
-        ("entrypoint-replaced", "note", 5, 1),
-    ]
-    assert {f.path for f in found if f.file == place} == {"image.dockerfile"}
-
-
 SECRET_LINE = "this line has a secret, and anyone can read it in the image"
 FIRST_PROCESS = (
     "rsctl-launch is the first process of the image, so this ENTRYPOINT does not run",
@@ -284,6 +247,7 @@ def test_all_that_is_said_of_a_dockerfile(job: ReadJob, tmp_path: Path) -> None:
     )
     _, found = recipe_of(job("dockerfile: Dockerfile\n  transport: none"), "compose")
     told = [(f.severity, f.code, f.line, f.message, f.remedy) for f in found if f.file]
+    assert {(f.path, f.column) for f in found if f.file} == {("image.dockerfile", 1)}
     assert told == [
         ("warning", "secret", 2, SECRET_LINE, "remove it"),
         ("warning", "build-secret", 3, NOT_PASSED.format("ssh"), OWN_BUILD),

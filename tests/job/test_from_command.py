@@ -223,6 +223,7 @@ def test_the_text_of_a_job_file(tmp_path: Path) -> None:
     assert "  # python: requirements.txt\n" in bare
     assert "run:\n  module: pkg.train\n  # launcher: once" in bare
     assert "  processes: 4 " in bare
+    assert "  # accelerator: l4:4           # GPUs on each node; absent: CPU\n" in bare
 
 
 @pytest.mark.parametrize(

@@ -105,20 +105,11 @@ def test_a_server_reads_and_starts_nothing(rsctl: Cli, job: str, converse: Conve
         for name in ("../outside.yaml", "/etc/passwd", "link.yaml"):
             refused = await agent("validate", job=name)
             assert refused.text.startswith(f"{name} is outside {rsctl.folder}"), name
-        assert (await agent("compare", sides=["../outside.json"])).is_error
-        assert (await agent("gate", bench="-")).text.startswith("- is not a file in ")
-        for tool in ("submit", "rehearse"):
-            assert (await agent(tool, job=job)).text == (
-                f"{tool} starts a job, and this server is read-only\n"
-                "    -> start the server with --allow-submit"
-            )
-        assert "this server is read-only" in (await agent("gate", bench=job)).text
+        assert "this server is read-only" in (await agent("submit", job=job)).text
         assert (await agent("logs", run="x", tail=0)).text == (
             "logs: Expected `int` >= 1 - at `$.tail`"
             "\n    -> arguments: run, tail, max_bytes, replicas, failed, text"
         )
-        assert (await agent("status", run="x", shell="ls")).is_error
-        assert (await agent("cancel", run="x")).text.startswith("no tool 'cancel'\n")
 
     converse(talk)
     assert rsctl("list", "-o", "json").json == {"runs": []}

@@ -68,6 +68,7 @@ class Rsctl:
         self.folder = folder
         self.env = {**os.environ, "RSCTL_HOME": str(home), "CI": "", "NO_COLOR": ""}
         self._started: list[subprocess.Popen[str]] = []
+        self.emulators: list[subprocess.Popen[str]] = []
 
     def __call__(self, *arguments: str, **env: str) -> Done:
         process = self.start(*arguments, **env)
@@ -91,6 +92,26 @@ class Rsctl:
             process = command_forks.Command(self._server, *arguments, **options)
         self._started.append(process)
         return process
+
+    def emulate(self, cloud: str, *faults: str) -> dict[str, str]:
+        """Start an emulated cloud with these faults; returns the variables by which commands find
+        it, as they do from then on.
+        """
+        process = self.start(
+            *("emulate", cloud, "--runner", "process", "--source", str(self.folder)),
+            *("-o", "json", "--pace", "0.01"),
+            *(word for fault in faults for word in ("--fault", fault)),
+        )
+        self.emulators.append(process)
+        assert process.stdout
+        text = ""
+        for printed in process.stdout:
+            text += printed
+            if printed == "}\n":
+                break
+        environment: dict[str, str] = json.loads(text)["environment"]
+        self.env |= environment
+        return environment
 
     def look(self, *arguments: str) -> Done:
         """A command that only reads, in this process."""
@@ -146,6 +167,9 @@ class Rsctl:
         return processes_of(run)
 
     def close(self) -> None:
+        for emulator in self.emulators:
+            emulator.send_signal(signal.SIGINT)
+            emulator.communicate(timeout=DEADLINE_SECONDS)
         for process in self._started:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -32,35 +30,6 @@ NO_LOG = {
     ],
 }
 CLOUDS = pytest.mark.parametrize("cloud", ["vertex", "sagemaker"])
-
-Emulate = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture
-def emulate(rsctl: Rsctl) -> Iterator[Emulate]:
-    """Starts an emulated cloud with faults; commands find it from then on."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(cloud: str, *faults: str) -> subprocess.Popen[str]:
-        options = [part for fault in faults for part in ("--fault", fault)]
-        process = rsctl.start(
-            *("emulate", cloud, "--runner", "process", "--source", str(rsctl.folder)),
-            *("-o", "json", "--pace", "0.01", *options),
-        )
-        started.append(process)
-        assert process.stdout
-        text = ""
-        for printed in process.stdout:
-            text += printed
-            if printed == "}\n":
-                break
-        rsctl.env |= json.loads(text)["environment"] | {"RSCTL_CLOUD_PACE": "0.01"}
-        return process
-
-    yield start
-    for process in started:
-        process.terminate()
-        process.communicate()
 
 
 def job_of(rsctl: Rsctl, cloud: str, seconds: float, **keys: Any) -> str:
@@ -100,9 +69,9 @@ def assert_unknown(done: Any, reason: str) -> None:
     ("fault", "reason"), [(EXPIRED, "credentials-expired"), (NO_STATE, "denied")]
 )
 def test_credentials_or_a_permission_that_are_gone(
-    rsctl: Rsctl, emulate: Emulate, cloud: str, fault: dict[str, str], reason: str
+    rsctl: Rsctl, cloud: str, fault: dict[str, str], reason: str
 ) -> None:
-    emulate(cloud, fault[cloud])
+    rsctl.emulate(cloud, fault[cloud])
     assert_unknown(rsctl("submit", job_of(rsctl, cloud, 300), "-o", "json"), reason)
     for words in (("logs", "-f"), ("status", "--watch")):
         done = rsctl(*words, "@last")
@@ -111,8 +80,8 @@ def test_credentials_or_a_permission_that_are_gone(
 
 
 @CLOUDS
-def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> None:
-    emulator = emulate(cloud)
+def test_a_network_that_is_gone(rsctl: Rsctl, cloud: str) -> None:
+    rsctl.emulate(cloud)
     rsctl.env["RSCTL_CLOUD_PACE"] = "0.003"
     process = rsctl.start("submit", job_of(rsctl, cloud, 300), "-o", "json")
     assert process.stdout
@@ -123,7 +92,7 @@ def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> N
     following = rsctl.start("logs", "-f", "@last")
     assert following.stdout
     assert following.stdout.readline() == "worker-0 | speed=7\n"
-    emulator.terminate()
+    rsctl.emulators[0].terminate()
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 9, err
     result = json.loads(out.splitlines()[-1])
@@ -135,8 +104,8 @@ def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> N
 
 
 @CLOUDS
-def test_no_permission_to_read_the_log(rsctl: Rsctl, emulate: Emulate, cloud: str) -> None:
-    emulate(cloud, *NO_LOG[cloud])
+def test_no_permission_to_read_the_log(rsctl: Rsctl, cloud: str) -> None:
+    rsctl.emulate(cloud, *NO_LOG[cloud])
     done = rsctl("submit", job_of(rsctl, cloud, 1), "-o", "json")
     assert done.exit_code == 0, done.stderr
     assert (done.result["state"], done.result["exit_code"]) == ("succeeded", 0)
@@ -146,10 +115,8 @@ def test_no_permission_to_read_the_log(rsctl: Rsctl, emulate: Emulate, cloud: st
     assert done.exit_code == 4
 
 
-def test_a_bench_leaves_a_run_of_unknown_result_to_the_next_driver(
-    rsctl: Rsctl, emulate: Emulate
-) -> None:
-    emulate("vertex", EXPIRED["vertex"].replace("9999", "12"))
+def test_a_bench_leaves_a_run_of_unknown_result_to_the_next_driver(rsctl: Rsctl) -> None:
+    rsctl.emulate("vertex", EXPIRED["vertex"].replace("9999", "12"))
     name = job_of(
         *(rsctl, "vertex", 2), metrics={"speed": {"regex": "speed=([0-9]+)", "goal": "max"}}
     )

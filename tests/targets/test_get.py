@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.kit.docker import needs_docker
-from tests.kit.loopback import keep_google_auth_here
-from tests.kit.polling import DEADLINE_SECONDS, wait_until
+from tests.kit.polling import wait_until
 
 from .conftest import Rsctl, rehearsed
 
@@ -109,29 +105,7 @@ def test_a_choice_of_it(rsctl: Rsctl) -> None:
     assert "which would be copied into it" in inside.stderr
 
 
-@pytest.fixture
-def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """An emulator in the foreground, whose connections break at first."""
-    for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
-        monkeypatch.delenv(name)
-    keep_google_auth_here(monkeypatch)
-    process = rsctl.start(
-        *("emulate", "vertex", "--runner", "process", "--source", str(rsctl.folder)),
-        *("-o", "json", "--pace", "0.01"),
-        *("--fault", "storage.objects.get:cut=half,times=3"),
-    )
-    assert process.stdout
-    text = ""
-    for printed in process.stdout:
-        text += printed
-        if printed == "}\n":
-            break
-    yield json.loads(text)["environment"]
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=DEADLINE_SECONDS)
-
-
-def test_a_job_that_was_submitted_elsewhere(rsctl: Rsctl, cloud: dict[str, str]) -> None:
+def test_a_job_that_was_submitted_elsewhere(rsctl: Rsctl) -> None:
     """Its URL is all there is: another machine has sent it. The connection is cut, too."""
     (rsctl.folder / "train.py").write_text(TRAIN)
     job = {
@@ -142,7 +116,7 @@ def test_a_job_that_was_submitted_elsewhere(rsctl: Rsctl, cloud: dict[str, str])
         **CLOUDS["vertex"],
     }
     (rsctl.folder / "job.yaml").write_text(json.dumps(job))
-    rsctl.env |= {**cloud, "RSCTL_CLOUD_PACE": "0.01"}
+    rsctl.emulate("vertex", "storage.objects.get:cut=half,times=3")
     done = rsctl("submit", "job.yaml", "-t", "vertex", "-o", "json")
     assert done.exit_code == 0, done.stderr
     url = done.result["url"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from signal import SIGHUP, SIGINT, SIGTERM, Signals
 from typing import Any
 
@@ -18,6 +19,7 @@ from .vertex.test_rehearsal import OPTIONS, faults_to_come, jobs_of
 
 ALL_AT_ONCE = [
     [SIGINT],
+    [SIGTERM],
     [SIGHUP],
     [SIGINT, SIGINT],
     [SIGINT, SIGTERM],
@@ -59,36 +61,14 @@ def test_signals_cancel_a_job_on_this_machine(rsctl: Rsctl, signals: list[Signal
     assert rsctl.processes(run) == []
 
 
-Emulate = Callable[..., dict[str, str]]
-
-
 @pytest.fixture
-def emulate(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulate]:
-    """Starts an emulated Vertex AI with faults; commands find it from then on."""
-    started: list[subprocess.Popen[str]] = []
+def emulate(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
+    """Starts an emulated Vertex AI with faults; clients in this process find it by its variables
+    alone.
+    """
     for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
         monkeypatch.delenv(name)
-
-    def start(*faults: str) -> dict[str, str]:
-        options = [part for fault in faults for part in ("--fault", f"aiplatform.{fault}")]
-        process = rsctl.start(
-            *("emulate", "vertex", "--runner", "process", "--source", str(rsctl.folder)),
-            *("-o", "json", "--pace", "0.01", *options),
-        )
-        started.append(process)
-        assert process.stdout
-        text = ""
-        for printed in process.stdout:
-            text += printed
-            if printed == "}\n":
-                break
-        environment: dict[str, str] = json.loads(text)["environment"]
-        rsctl.env |= environment
-        return environment
-
-    yield start
-    for process in started:
-        send(process, [SIGINT])
+    return partial(rsctl.emulate, "vertex")
 
 
 def cloud_job(rsctl: Rsctl) -> str:
@@ -114,9 +94,12 @@ def has_ended(cloud: dict[str, str]) -> Any:
 
 @pytest.mark.parametrize("signals", [[SIGINT, SIGTERM], [SIGTERM, SIGHUP, SIGINT]], ids=reported)
 def test_signals_cancel_a_job_of_a_slow_cloud(
-    rsctl: Rsctl, emulate: Emulate, signals: list[Signals]
+    rsctl: Rsctl, emulate: Callable[..., dict[str, str]], signals: list[Signals]
 ) -> None:
-    cloud = emulate("customJobs.get:delay=2,times=1000", "customJobs.cancel:delay=2,times=1")
+    cloud = emulate(
+        "aiplatform.customJobs.get:delay=2,times=1000",
+        "aiplatform.customJobs.cancel:delay=2,times=1",
+    )
     process = rsctl.start("submit", cloud_job(rsctl), "-t", "vertex", CI="true")
     read_until(process, "up")
     _, err = send(process, signals)
@@ -127,9 +110,9 @@ def test_signals_cancel_a_job_of_a_slow_cloud(
 
 @pytest.mark.parametrize("option", ["--cancel-on-interrupt", "--detach-on-interrupt", "--detach"])
 def test_signals_while_a_job_is_created_leave_none_behind(
-    rsctl: Rsctl, emulate: Emulate, option: str
+    rsctl: Rsctl, emulate: Callable[..., dict[str, str]], option: str
 ) -> None:
-    cloud = emulate("customJobs.create:delay=6")
+    cloud = emulate("aiplatform.customJobs.create:delay=6")
     process = rsctl.start("submit", cloud_job(rsctl), "-t", "vertex", option)
     wait_until(lambda: faults_to_come(cloud) == 0, "the request")
     run = rsctl.runs()[0]["run"]

@@ -313,16 +313,6 @@ def test_a_hidden_secret_leaves_the_other_arguments(spec: str) -> None:
     assert set(frame("job-a")["run.args.lr"]) == {0.1}
 
 
-def test_the_arguments_of_a_cell_are_its_own() -> None:
-    from rsctl.results.export.arguments import arguments_of
-
-    add_run("job-a")
-    add_spec("job-a", SPEC)
-    run = Store().get("job-a")
-    assert run is not None
-    assert arguments_of(run, {"run.args.lr": 0.5})["run.args.lr"] == 0.5
-
-
 def test_runs_that_were_repeated_are_named(capfd: pytest.CaptureFixture[str]) -> None:
     add_bench()
     benches = Benches(Store())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import msgspec
@@ -13,40 +13,14 @@ import pytest
 from rsctl.findings import JobState
 from rsctl.results.report.build import make_report
 from rsctl.runs.store import Store
-from rsctl.runs.stream.events import Failure, LogEvent, MetricEvent
-from rsctl.runs.stream.metrics import MetricReader
+from rsctl.runs.stream.events import Failure, MetricEvent
 from tests.cli.conftest import Cli, MadeRun, at
 from tests.results.report.conftest import Make
-from tests.results.report.test_report import parsed, text_of, titles
-
-GB80 = 80 * 2**30
-
-
-def report_gpus(made: MadeRun, used: Sequence[float]) -> None:
-    """Two telemetry lines of each node, as its runtime writes them; `used` is by GPU."""
-    reader = MetricReader({})
-    for number, replica in enumerate(made.replicas):
-        for second in (5, 10):
-            gpus = [
-                {
-                    "index": index,
-                    "util_percent": percent - number,
-                    "memory_bytes": 3 * 2**30,
-                    "memory_total_bytes": GB80,
-                }
-                for index, percent in enumerate(used)
-            ]
-            text = msgspec.json.encode({"rsctl": "telemetry", "gpus": gpus}).decode()
-            line = LogEvent(at(second), replica, "0", "o", text.replace('":"', '": "', 1))
-            made.store.add_metrics(made.run, list(reader.read(line)))
+from tests.results.report.test_report import parsed, text_of
 
 
 def figure(page: str, title: str) -> ElementTree.Element:
     return next(f for f in parsed(page).iterfind(".//figure") if f[0].text == title)
-
-
-def legend(figure: ElementTree.Element) -> list[str]:
-    return ["".join(entry.itertext()) for entry in figure.iterfind("./figcaption/ul/li")]
 
 
 def cells(figure: ElementTree.Element) -> list[list[str | None]]:
@@ -60,44 +34,6 @@ def height(figure: ElementTree.Element) -> float:
         drawing = figure.find("./div[@class='narrow']/svg")
     assert drawing is not None
     return float(drawing.attrib["viewBox"].split()[3])
-
-
-def test_gpus_of_few_nodes_have_a_chart_for_each_node(rsctl: Cli, make_run: Make) -> None:
-    made = make_run()
-    report_gpus(made, range(80, 88))
-    made.succeed(20)
-    page = text_of(rsctl, "@last")
-    assert [title for title in titles(page) if "GPU" in title] == [
-        "GPU in use, worker-0",
-        "GPU in use, worker-1",
-        "GPU memory, worker-0",
-        "GPU memory, worker-1",
-    ]
-    assert legend(figure(page, "GPU in use, worker-1")) == [f"GPU {n}" for n in range(8)]
-    memory = figure(page, "GPU memory, worker-0")
-    assert legend(memory)[-1] == "memory of a GPU"
-    assert "80" in [text.text for text in memory.iterfind("./svg//text")]
-
-
-def test_nodes_with_one_gpu_are_the_lines_of_one_chart(rsctl: Cli, make_run: Make) -> None:
-    made = make_run()
-    report_gpus(made, [80])
-    made.succeed(20)
-    page = text_of(rsctl, "@last")
-    assert legend(figure(page, "GPU in use")) == ["worker-0", "worker-1"]
-
-
-def test_gpus_of_many_nodes_are_a_band_and_a_heat_map(rsctl: Cli, make_run: Make) -> None:
-    made = make_run(workers=20)
-    report_gpus(made, [80, 90])
-    made.succeed(20)
-    page = text_of(rsctl, "@last")
-    band = figure(page, "GPU in use")
-    assert legend(band) == ["median of 40", "lowest to highest"]
-    words = "On average worker-19 GPU 0 is lowest (61), worker-0 GPU 1 highest (90)."
-    assert words in "".join(band.itertext())
-    rows = cells(figure(page, "GPU in use, on average"))
-    assert (rows[0], rows[19]) == (["worker-0", "80", "90"], ["worker-19", "61", "71"])
 
 
 @pytest.fixture

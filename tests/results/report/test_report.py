@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,8 +12,7 @@ import msgspec
 import pytest
 
 from rsctl.bench.history_files import append_record
-from rsctl.bench.records import Benches
-from rsctl.findings import JobState, error
+from rsctl.findings import JobState
 from rsctl.installation import install_command
 from rsctl.results.report import palette
 from rsctl.results.report.canvas import Drawing, Marks, Text, file_svg, page_svg
@@ -20,31 +20,12 @@ from rsctl.results.report.canvas import Path as Line
 from rsctl.results.report.history_section import CHARTS, add_history
 from rsctl.results.report.html import NONE
 from rsctl.results.report.page import Page
-from rsctl.runs.store import Store
-from rsctl.runs.stream.events import Failure
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.bench.test_history import record, series_of
 from tests.cli.conftest import Cli, MadeRun
+from tests.cli.test_gate import STEADY
+from tests.cli.test_gate import record as record_bench
 from tests.results.report.conftest import Make
-
-BENCH = """
-name: sweep
-run: {command: [python3, work.py], launcher: none, args: {size: 1, kind: a}}
-image: {source: src}
-metrics:
-  speed: {regex: 'step (?P<step>\\d+) speed=(?P<value>[0-9.]+)', goal: max, unit: samples/s}
-matrix: {run.args.size: [1, 2], run.args.kind: [a, b]}
-gate: {max_regression: {speed: 5%}}
-"""
-WORK = """
-import os, sys
-size, kind = sys.argv[2], sys.argv[4]
-noise = 1 + sum(os.environ["RSCTL_RUN"].encode()) % 7 / 100
-for step in range(3):
-    print(f"step {step} speed={int(size) * 100 * noise}")
-if (size, kind) == ("2", "b"):
-    sys.exit("too <b>big</b>")
-"""
 
 
 def text_of(rsctl: Cli, *arguments: str) -> str:
@@ -64,40 +45,12 @@ def parsed(page: str) -> ElementTree.Element:
     return ElementTree.fromstring(re.sub(r"(<meta [^>]*)>", r"\1/>", body))
 
 
-def test_a_run_with_everything(rsctl: Cli, whole_run: MadeRun) -> None:
-    page = text_of(rsctl, "@last")
-    assert titles(page) == [
-        "loss over steps",
-        "loss over time",
-        "States of the job and its replicas",
-        "CPU",
-        "Memory",
-        "Network, sent",
-        "Network, received",
-        "GPU in use",
-        "GPU memory",
-        "CPU, reported by the cloud",
-        "Gradient bytes sent",
-        "Time of gradients on each worker",
-        "Time that a full window delayed gradients",
-        "Workers: sent while a gradient was in progress",
-        "How long reducers wait for each rank",
-        "How far each replica is behind the first at the same step",
-    ]
-    tree = parsed(page)
-    assert len(tree.findall(".//figure/details/div/table")) == len(titles(page))
-    assert "unknown: your own machines" in page
-    assert "bytes per rank</th><td>75 MB</td>" in page
-    behind = tree.findall(".//figure")[-1]
-    cells = [cell.text for cell in behind.iterfind(".//tbody/tr/*")]
-    assert cells == ["worker-0", "0", "worker-1", "0.25"]
-
-
 def test_the_file_needs_nothing_runs_nothing_and_follows_the_colours_of_the_reader(
     rsctl: Cli, whole_run: MadeRun
 ) -> None:
     """Colours but for heat maps, which are the same on light and dark pages."""
     page = text_of(rsctl, "@last")
+    parsed(page)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     assert policy[1].split("; ")[:3] == [
@@ -116,29 +69,6 @@ def test_the_file_needs_nothing_runs_nothing_and_follows_the_colours_of_the_read
         assert used <= set(re.findall(r"--(\w+):#", colors))
     drawings = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
     assert re.findall(r"#[0-9a-f]{6}", drawings) == []
-
-
-def test_a_failed_run_shows_who_failed_first(rsctl: Cli, make_run: Make) -> None:
-    cause = error("memory", "out of memory", "use a smaller batch")
-    lines = ["Traceback (most recent call last):", "ValueError: <x>"]
-    make_run().fail(
-        9,
-        Failure(
-            replica="worker-1",
-            time="2026-01-31T12:00:08.500000Z",
-            exit_code=1,
-            rank=1,
-            lines=lines,
-            causes=[cause],
-        ),
-    )
-    page = text_of(rsctl, "@last")
-    assert (
-        "worker-1 (rank 1) failed first: exit code 1 at 12:00:08 UTC, 7.5 s after the start" in page
-    )
-    assert "Traceback (most recent call last):\nValueError: &lt;x&gt;</pre>" in page
-    assert "out of memory → use a smaller batch" in page
-    assert "As a result, these failed: worker-0" in page
 
 
 def test_a_run_that_has_nothing(rsctl: Cli, make_run: Make) -> None:
@@ -163,40 +93,13 @@ def test_secrets_are_null(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert '"KEY": null' in page.replace("&quot;", '"')
 
 
-@pytest.fixture
-def bench(rsctl: Cli) -> str:
-    (rsctl.folder / "src" / "work.py").write_text(WORK)
-    rsctl("bench", "run", rsctl.write(BENCH), "--repeat", "2", "-p", "4", "-q")
-    [found] = Benches(Store()).benches()
-    return found.bench
-
-
-def test_a_bench(rsctl: Cli, bench: str) -> None:
-    page = text_of(rsctl, bench)
-    tree = parsed(page)
-    assert "speed (samples/s)" in titles(page)
-    assert "speed against run.args.size=1 run.args.kind=a" in titles(page)
-    assert titles(page)[-1] == "Queue, start, first metric, training"
-    assert "speed over steps" in titles(page)
-    heat = next(f for f in tree.iterfind(".//figure") if f[0].text == "speed (samples/s)")
-    rows = [[cell.text for cell in row] for row in heat.iterfind(".//tbody/tr")]
-    assert [row[0] for row in rows] == ["1", "2"]
-    assert rows[1][2] == "no data"
-    assert "too &lt;b&gt;big&lt;/b&gt;" in page
-    assert "Failed runs: 2" in page
-    assert "6 of 8</p>" in page
-    assert '"max_regression"' in page.replace("&quot;", '"')
-
-
-def test_benches_are_compared_with_the_verdict_of_their_gate(rsctl: Cli, bench: str) -> None:
-    assert rsctl("bench", "run", "job.yaml", "--repeat", "2", "--new", "-q", "-p", "4").code == 1
-    page = text_of(rsctl, bench, "@last")
-    assert "Effect on speed" in titles(page)
-    assert "Verdict by the job file&#x27;s gate" in page or "Verdict by the job file's gate" in page
+def test_benches_are_compared_with_the_verdict_of_their_gate(rsctl: Cli) -> None:
+    gate = {"max_regression": {"throughput": "5%"}}
+    sides = [record_bench(name, STEADY, gate=gate) for name in ("job-bench-aa", "job-bench-bb")]
+    page = text_of(rsctl, *sides)
+    assert "Effect on throughput" in titles(page)
+    assert "Verdict by the job file's gate" in unescape(page)
     assert page.count("<h2>Bench ") == 2
-    table = next(t for t in parsed(page).iterfind(".//table") if t[0][0][0].text == "metric")
-    # A remark stands in the table, or before it if it is the same on all rows.
-    assert [head.text for head in table[0][0]][4:6] == ["effect", "p"]
 
 
 def test_few_differences_of_two_runs_are_not_folded_away(rsctl: Cli) -> None:
@@ -212,23 +115,6 @@ def test_few_differences_of_two_runs_are_not_folded_away(rsctl: Cli) -> None:
     rows = [row for row in tree.iterfind(".//tr") if row[0].text == "run.args.lr"]
     assert [[cell.text for cell in row] for row in rows] == [["run.args.lr", "0.05", "0.3"]]
     assert not folded.intersection(rows)
-
-
-def test_throughput_over_ranks_has_its_efficiency(rsctl: Cli) -> None:
-    (rsctl.folder / "src" / "work.py").write_text("print('speed=100')\n")
-    job = BENCH.replace("args: {size: 1, kind: a}", "args: {kind: a}")
-    job = job.replace("run.args.size: [1, 2], run.args.kind: [a, b]", "workers.count: [1, 2]")
-    job = job.replace("step (?P<step>\\d+) speed=(?P<value>[0-9.]+)", "speed=([0-9.]+)")
-    assert rsctl("bench", "run", rsctl.write(job), "-q").code == 0
-    page = text_of(rsctl, "@last")
-    assert "Scaling efficiency of speed" in titles(page)
-    figure = next(
-        f for f in parsed(page).iterfind(".//figure") if "efficiency" in (f[0].text or "")
-    )
-    assert [c.text for c in figure.iterfind(".//tbody/tr/*")] == ["1", "100", "2", "50"]
-    drawn = [text.text for text in figure.iterfind("./svg//text")]
-    assert drawn[:3] == ["1", "2", "ranks"]
-    assert "% of the efficiency with the fewest ranks" in drawn
 
 
 def test_a_hundred_runs_stay_below_two_megabytes(rsctl: Cli, make_run: Make) -> None:
@@ -358,17 +244,6 @@ def test_a_run_that_goes_on(rsctl: Cli, make_run: Make) -> None:
     lock = made.folder.lock()
     assert "state running" in text_of(rsctl, "@last")
     assert lock
-
-
-def test_many_replicas_are_a_band(rsctl: Cli, make_run: Make) -> None:
-    made = make_run(workers=12)
-    for replica in made.replicas:
-        for second in (3, 4, 5):
-            made.metric(second, "node.cpu_percent", 100.0 + second, replica=replica)
-    made.succeed(9)
-    page = text_of(rsctl, "@last")
-    assert "median of 12" in page
-    assert "lowest to highest" in page
 
 
 def test_a_drawing_in_a_page_and_in_a_file() -> None:

@@ -24,7 +24,7 @@ from tests.kit.browser import needs_browser
 from tests.kit.live_browser import browser
 from tests.results.report.conftest import Make
 from tests.results.report.made_charts import curves
-from tests.results.report.test_report import BENCH, parsed, text_of, titles
+from tests.results.report.test_report import parsed, text_of
 
 
 def cards(page: str) -> dict[str, list[str]]:
@@ -40,36 +40,10 @@ def figure(page: str, title: str) -> ElementTree.Element:
     return next(each for each in figures if each[0].text == title)
 
 
-def legend(page: str, title: str) -> list[str]:
-    return [
-        "".join(item.itertext()) for item in figure(page, title).iterfind(".//figcaption/ul/li")
-    ]
-
-
 def declare(made: MadeRun, specs: dict[str, MetricSpec]) -> None:
     with made.store.transaction() as db:
         row = (msgspec.json.encode(specs).decode(), made.run)
         db.execute("UPDATE runs SET metrics_spec=? WHERE id=?", row)
-
-
-def test_a_run_opens_with_its_results(rsctl: Cli, make_run: Make) -> None:
-    made = make_run()
-    for step, (chief, other) in enumerate([(3.0, 0.1), (0.5, 0.1), (1.0, 0.1)]):
-        made.metric(3 + step, "loss", chief, step=step)
-        made.metric(3.5 + step, "loss", other, step=step, replica="worker-1")
-    made.succeed(30)
-    page = text_of(rsctl, "@last")
-    assert cards(page) == {
-        "state": ["succeeded", "exit code 0"],
-        "time": ["0:30", "from the submission to the end"],
-        "loss": ["1 nats", "last value, at step 2; best 0.5 at step 1"],
-    }
-    headings = re.findall(r"<h3>([^<]*)", page)
-    assert headings == [
-        *("Metrics", "Timeline", "Goodput", "CPU, memory, network and GPU"),
-        *("Gradients", "Stragglers", "Origin"),
-    ]
-    assert page.index("loss over steps") < page.index(">submitted<")
 
 
 @pytest.mark.parametrize(
@@ -88,27 +62,6 @@ def test_a_run_that_is_billed_opens_with_its_cost(
     assert cards(text_of(rsctl, "@last"))["cost"] == cost
 
 
-def test_runs_share_one_chart(rsctl: Cli, make_run: Make) -> None:
-    for number in range(3):
-        made = make_run(f"job-{number:06}", second=15 * number)
-        for step in range(20):
-            made.metric(15 * number + 3 + step / 4, "loss", 1 / (1 + step) + number, step=step)
-        made.succeed(15 * number + 12)
-    names = [f"job-{number:06}" for number in range(3)]
-    page = text_of(rsctl, *names)
-    assert titles(page)[:3] == [
-        "loss over steps",
-        "loss over time",
-        "Queue, start, first metric, training",
-    ]
-    assert legend(page, "loss over steps") == names
-    drawn = [text.text for text in figure(page, "loss over time").iterfind("./svg//text")]
-    assert "time since the start of each run (s)" in drawn
-    rows = [["".join(cell.itertext()) for cell in row] for row in parsed(page).iterfind(".//tr")]
-    assert rows[0][:5] == ["run", "state", "loss", "best loss", "sample of loss"]
-    assert rows[2][:4] == ["job-000001", "succeeded", "1.05", "1.05"]
-
-
 @needs_browser
 def test_a_printed_page_has_all_columns(rsctl: Cli, make_run: Make, tmp_path: Path) -> None:
     """A table that scrolls on a screen was cut at the edge of the paper."""
@@ -125,32 +78,6 @@ def test_a_printed_page_has_all_columns(rsctl: Cli, make_run: Make, tmp_path: Pa
         tab.until("document.querySelectorAll('main table').length > 1")
         tab.call("Emulation.setEmulatedMedia", media="print")
         assert tab.value("document.documentElement.scrollWidth") == 720
-
-
-def test_of_many_runs_the_best_have_a_colour(rsctl: Cli, make_run: Make) -> None:
-    names = []
-    for number in range(12):
-        made = make_run(f"job-{number:06}")
-        for step in range(5):
-            made.metric(3 + step, "loss", float(12 - number), step=step)
-        names.append(made.succeed(40).run)
-    page = text_of(rsctl, *names)
-    assert legend(page, "loss over steps") == [*reversed(names[5:]), "5 others"]
-    assert "The best 7 of 12 are in color; all others are grey." in page
-
-
-def test_a_bench_has_the_learning_curves_of_its_cells(rsctl: Cli) -> None:
-    lines = ["import sys", "for step in range(5):", "    speed = step * int(sys.argv[2])"]
-    lines += ["    print(f'step {step} {speed=}')"]
-    (rsctl.folder / "src" / "work.py").write_text("\n".join(lines))
-    job = BENCH.replace(", run.args.kind: [a, b]", "")
-    assert rsctl("bench", "run", rsctl.write(job), "--repeat", "2", "-q").code == 0
-    page = text_of(rsctl, "@last")
-    assert legend(page, "speed over steps") == ["run.args.size=1", "run.args.size=2"]
-    assert cards(page)["best speed"][1] == "run.args.size=2"
-    assert cards(page)["runs"] == ["4 of 4", "succeeded, in 2 cells"]
-    headings = re.findall(r"<h3>([^<]*)", page)
-    assert headings.index("Learning curves") < headings.index("Origin")
 
 
 def test_values_of_one_time_are_not_a_saw(rsctl: Cli, make_run: Make) -> None:

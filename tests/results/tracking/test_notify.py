@@ -16,7 +16,6 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from rsctl import api
 from rsctl.bench.folder import BenchFolder
@@ -26,13 +25,13 @@ from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking import apprise_urls
 from rsctl.results.tracking.background import missing_lines, new_problems
 from rsctl.results.tracking.bench_notifications import bench_messages, send_regressed
-from rsctl.results.tracking.messages import Message, run_message
+from rsctl.results.tracking.messages import Message
 from rsctl.results.tracking.notifications import NotificationSender
 from rsctl.results.tracking.process import send_bench
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
-from rsctl.runs.stream.events import Failure, now
+from rsctl.runs.stream.events import now
 from rsctl.runs.tracker import TrackerError
 from tests.kit import command_forks
 from tests.kit.certificates import own_certificate
@@ -131,49 +130,6 @@ def test_only_the_chosen_events_are_sent(hook: Hook) -> None:
     job.end()
     assert job.send().cursor.is_complete
     assert hook.messages == []
-
-
-def test_the_values_of_the_jobs_secrets_are_masked(
-    hook: Hook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PRIVATE", "correct horse")
-    job = NotifiedJob("failed")
-    run = job.store.get(job.run)
-    assert run is not None
-    run = replace(run, reason="cannot use correct horse", plan={"env": {"PRIVATE": None}})
-    assert "cannot use ***" in run_message(run, "failed").body
-
-
-@pytest.mark.parametrize(
-    ("failure", "line"),
-    [
-        (
-            Failure(replica="worker-1", rank=3, time=now(), exit_code=1),
-            "worker-1 (rank 3) failed first: exit code 1",
-        ),
-        (
-            Failure(replica="worker-1", time=now(), exit_code=137, signal="SIGKILL"),
-            "worker-1 failed first: killed by SIGKILL",
-        ),
-        (
-            Failure(
-                replica="worker-1",
-                time=now(),
-                exit_code=124,
-                causes=[
-                    Finding(code="stall", severity="warning", message="no progress", remedy="wait")
-                ],
-            ),
-            "worker-1 stalled; no progress -> wait",
-        ),
-    ],
-)
-def test_a_failure_is_told_in_the_words_of_status(failure: Failure, line: str) -> None:
-    job = NotifiedJob("failed")
-    run = job.store.get(job.run)
-    assert run is not None
-    ended = replace(run, state=JobState.FAILED, first_failure=failure)
-    assert run_message(ended, "failed").body.splitlines()[1] == line
 
 
 def test_a_dead_endpoint_is_one_warning_without_the_url(hook: Hook) -> None:

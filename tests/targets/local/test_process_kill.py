@@ -155,19 +155,6 @@ def test_an_interrupt_detaches(rsctl: Rsctl) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_in_ci_an_interrupt_cancels(rsctl: Rsctl, number: signal.Signals) -> None:
-    cli = rsctl.start("submit", rsctl.write_job(bash=FOREVER), CI="true")
-    assert cli.stdout is not None
-    cli.stdout.readline()
-    cli.send_signal(number)
-    cli.communicate(timeout=DEADLINE_SECONDS)
-    assert cli.returncode == 5
-    run = rsctl.status("@last")
-    assert run["state"] == "cancelled"
-    assert rsctl.processes(run["run"]) == []
-
-
 def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
     script = "trap '' TERM; echo up; while true; do sleep 0.1; done"
     stubborn = rsctl.write_job(bash=script, limits={"grace": "3s"})

@@ -99,27 +99,6 @@ def test_the_first_failure_decides_and_stops_the_rest(rsctl: Rsctl) -> None:
     assert rsctl.processes(done.result["run"]) == []
 
 
-def test_a_failure_in_plain_text(rsctl: Rsctl) -> None:
-    job = rsctl.write_job(bash="python3 -c 'import no_such_module'")
-    done = rsctl("submit", job)
-    assert done.exit_code == 1
-    shown = "      import no_such_module"  # from Python 3.13 on
-    lines = [line for line in done.stderr.splitlines() if line != shown]
-    start = next(i for i, line in enumerate(lines) if "failed first" in line)
-    assert lines[start].startswith("worker-0 (rank 0) failed first: exit code 1 at ")
-    assert lines[start + 1 : start + 7] == [
-        "  Traceback (most recent call last):",
-        '    File "<string>", line 1, in <module>',
-        "  ModuleNotFoundError: No module named 'no_such_module'",
-        "cause: a Python module is missing: no_such_module",
-        "    -> add it to image.python; on target process, install it in the environment of rsctl; "
-        "if its package is there, look for another version of it, and for your own file of its "
-        "name",
-        lines[start + 6],
-    ]
-    assert " failed after 0:0" in lines[start + 6]
-
-
 def test_the_rank_that_failed_first_is_blamed_under_torchrun(
     rsctl: Rsctl, torch_forks: dict[str, str]
 ) -> None:

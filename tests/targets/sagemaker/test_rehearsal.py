@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from tests.kit.docker import needs_docker
-from tests.kit.polling import DEADLINE_SECONDS, wait_until
+from tests.kit.polling import wait_until
 
 from ..conftest import Rsctl, rehearsed
 
@@ -128,22 +126,9 @@ def _final(status: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @pytest.fixture
-def cloud(rsctl: Rsctl) -> Iterator[dict[str, str]]:
+def cloud(rsctl: Rsctl) -> dict[str, str]:
     """An emulator in the foreground, whose first create is slow to begin."""
-    process = rsctl.start(
-        *("emulate", "sagemaker", "--runner", "process", "--source", str(rsctl.folder)),
-        *("-o", "json", "--pace", "0.01", "--fault", "sagemaker.CreateTrainingJob:delay=3"),
-    )
-    assert process.stdout
-    text = ""
-    for printed in process.stdout:
-        text += printed
-        if printed == "}\n":
-            break
-    environment: dict[str, str] = json.loads(text)["environment"]
-    yield environment
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=DEADLINE_SECONDS)
+    return rsctl.emulate("sagemaker", "sagemaker.CreateTrainingJob:delay=3")
 
 
 def client_of(environment: dict[str, str]) -> Any:
@@ -157,7 +142,6 @@ def client_of(environment: dict[str, str]) -> Any:
 def test_a_killed_submission_leaves_one_job_and_is_found_again(
     rsctl: Rsctl, cloud: dict[str, str]
 ) -> None:
-    rsctl.env |= cloud
     job = {
         "name": "t",
         "image": {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/i:1"},

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -171,26 +170,12 @@ def _final(status: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @pytest.fixture
-def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """An emulator in the foreground, whose every third create is slow to begin."""
-    fault = "aiplatform.customJobs.create:delay=3"
-    process = rsctl.start(
-        *("emulate", "vertex", "--runner", "process", "--source", str(rsctl.folder)),
-        *("-o", "json", "--pace", "0.01", "--fault", fault),
-    )
-    assert process.stdout
-    text = ""
-    for printed in process.stdout:
-        text += printed
-        if printed == "}\n":
-            break
-    environment: dict[str, str] = json.loads(text)["environment"]
     for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
         monkeypatch.delenv(name)
     keep_google_auth_here(monkeypatch)
-    yield environment
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=DEADLINE_SECONDS)
+    return rsctl.emulate("vertex", "aiplatform.customJobs.create:delay=3")
 
 
 def a_job(rsctl: Rsctl) -> str:
@@ -230,7 +215,6 @@ def jobs_of(environment: dict[str, str]) -> list[Any]:
 def test_a_killed_submission_leaves_one_job_and_is_found_again(
     rsctl: Rsctl, cloud: dict[str, str]
 ) -> None:
-    rsctl.env |= cloud
     process = rsctl.start("submit", a_job(rsctl), "-t", "vertex")
     wait_until(lambda: faults_to_come(cloud) == 0, "the request")
     process.kill()  # its request is under way: the emulator waits before it looks at it
@@ -244,7 +228,6 @@ def test_a_killed_submission_leaves_one_job_and_is_found_again(
 
 
 def test_a_job_that_googles_client_submitted(rsctl: Rsctl, cloud: dict[str, str]) -> None:
-    rsctl.env |= cloud
     client = aiplatform_v1.JobServiceClient(
         transport="rest",
         credentials=credentials_of(cloud),
