@@ -21,6 +21,7 @@ ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "Unauthorize
 
 CREATE_BUCKET = "create it: `aws s3 mb s3://NAME`, or use another bucket"
 _CLOCK = "set this machine's clock: AWS accepts only current signatures"
+_UNKNOWN = "AWS does not recognize these credentials"
 _KNOWN = (
     KnownError(
         "clock",
@@ -49,17 +50,32 @@ _KNOWN = (
         codes=frozenset({"ExpiredToken", "ExpiredTokenException"}),
     ),
     KnownError(
+        # A region that the account has not enabled says so, too.
+        "credentials",
+        f"{AWS_LOGIN}; AWS enables new regions such as eu-south-1 only on request: if only one "
+        "region refuses them, enable it for the account",
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset({"UnrecognizedClientException", "InvalidClientTokenId"}),
+        summary=_UNKNOWN,
+    ),
+    KnownError(
         "credentials",
         AWS_LOGIN,
         exit_code=ExitCode.ENVIRONMENT,
         codes=frozenset(
             {
-                *("UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"),
                 *("InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature"),
-                "InvalidToken",
+                *("InvalidToken", "InvalidAccessKeyId"),
             }
         ),
-        summary="AWS does not recognize these credentials",
+        summary=_UNKNOWN,
+    ),
+    KnownError(
+        "denied",
+        "ask the administrators of the policy for an exception, or use a region or an account that "
+        "it allows: its denial takes precedence over any permission",
+        codes=ACCESS_DENIED,
+        pattern=re.compile("with an explicit deny"),
     ),
     KnownError(
         "denied",

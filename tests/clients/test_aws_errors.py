@@ -17,6 +17,10 @@ from rsctl.known_errors import KnownError
 
 CLOCK = "set this machine's clock: AWS accepts only current signatures"
 DENIED = "ask for the permission that the message names, or use another profile with AWS_PROFILE"
+REGION = (
+    f"{AWS_LOGIN}; AWS enables new regions such as eu-south-1 only on request: if only one region "
+    "refuses them, enable it for the account"
+)
 UNKNOWN = "AWS does not recognize these credentials"
 
 
@@ -25,8 +29,8 @@ UNKNOWN = "AWS does not recognize these credentials"
     [
         ("ExpiredToken", "old", "ENVIRONMENT", "credentials-expired", None, AWS_LOGIN),
         ("ExpiredTokenException", "old", "ENVIRONMENT", "credentials-expired", None, AWS_LOGIN),
-        ("InvalidClientTokenId", "invalid", "ENVIRONMENT", "credentials", UNKNOWN, AWS_LOGIN),
-        ("UnrecognizedClientException", "no", "ENVIRONMENT", "credentials", UNKNOWN, AWS_LOGIN),
+        ("InvalidClientTokenId", "invalid", "ENVIRONMENT", "credentials", UNKNOWN, REGION),
+        ("UnrecognizedClientException", "no", "ENVIRONMENT", "credentials", UNKNOWN, REGION),
         ("SignatureDoesNotMatch", "wrong", "ENVIRONMENT", "credentials", UNKNOWN, AWS_LOGIN),
         ("SignatureDoesNotMatch", "Signature expired: 1", "ENVIRONMENT", "clock", None, CLOCK),
         ("InvalidSignatureException", "Signature expired: 1", "ENVIRONMENT", "clock", None, CLOCK),
@@ -43,6 +47,17 @@ UNKNOWN = "AWS does not recognize these credentials"
         ("AccessDeniedException", "no", "REFUSED", "denied", None, DENIED),
         ("UnauthorizedOperation", "no", "REFUSED", "denied", None, DENIED),
         ("403", "Forbidden", "REFUSED", "denied", None, DENIED),
+        # https://github.com/aws-samples/amazon-bedrock-workshop/issues/233
+        (
+            "AccessDeniedException",
+            "User: x is not authorized to perform: bedrock:CreateModelCustomizationJob on "
+            "resource: y with an explicit deny in a service control policy",
+            "REFUSED",
+            "denied",
+            None,
+            "ask the administrators of the policy for an exception, or use a region or an account "
+            "that it allows: its denial takes precedence over any permission",
+        ),
         (
             "NoSuchBucket",
             "none",
