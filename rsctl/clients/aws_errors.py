@@ -19,6 +19,14 @@ _LONGEST = 1000
 ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"})
 """AWS's codes for a permission that is missing."""
 
+_PERMISSIONS = {
+    **dict.fromkeys(
+        ("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"), "PutObject"
+    ),
+    **{"HeadObject": "GetObject", "HeadBucket": "ListBucket", "ListObjectsV2": "ListBucket"},
+}
+"""S3's operations whose permissions have other names."""
+
 CREATE_BUCKET = "create it: `aws s3 mb s3://NAME`, or use another bucket"
 _CLOCK = "set this machine's clock: AWS accepts only current signatures"
 _UNKNOWN = "AWS does not recognize these credentials"
@@ -140,7 +148,7 @@ def aws_errors(service: str, path: str | None, find_known: FindKnown | None) -> 
     try:
         yield
     except exceptions.ClientError as problem:
-        raise _answered(service, problem.response, path, find_known) from None
+        raise _answered(service, problem, path, find_known) from None
     except (exceptions.HTTPClientError, exceptions.ConnectionError) as problem:
         sent = not isinstance(problem, _not_connected())
         raise no_answer(service, str(problem), sent) from None
@@ -173,8 +181,10 @@ def _not_connected() -> tuple[type[Exception], ...]:
 
 
 def _answered(
-    service: str, response: dict[str, Any], path: str | None, find_known: FindKnown | None
+    service: str, problem: Any, path: str | None, find_known: FindKnown | None
 ) -> RsctlError:
+    """The error for botocore's ClientError."""
+    response, operation = problem.response, problem.operation_name
     body = response.get("Error", {})
     code, message = str(body.get("Code", "")), str(body.get("Message") or "no message")[:_LONGEST]
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -185,6 +195,8 @@ def _answered(
     if code in _FAULTS or status in _FAULT_STATUSES:
         text = f"{service} answers with a server error: {message} ({code})"
         return NoAnswer(text, ExitCode.REFUSED, error("cloud", text, "try again later"))
+    if service == "s3" and code in ACCESS_DENIED and "s3:" not in message:
+        message += f": it requires s3:{_PERMISSIONS.get(operation, operation)}"
     return aws_error(code, message, path, find_known)
 
 

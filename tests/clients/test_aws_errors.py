@@ -101,6 +101,22 @@ def answered(code: str, status: int = 400, message: str | None = "why") -> Rsctl
 
 
 @pytest.mark.parametrize(
+    ("operation", "said", "shown"),
+    [
+        ("PutObject", "Access Denied", "Access Denied: it requires s3:PutObject"),
+        ("UploadPart", "Access Denied", "Access Denied: it requires s3:PutObject"),
+        ("HeadObject", "Forbidden", "Forbidden: it requires s3:GetObject"),
+        ("ListObjectsV2", "Access Denied", "Access Denied: it requires s3:ListBucket"),
+        ("PutObject", "x may not s3:PutObject", "x may not s3:PutObject"),
+    ],
+)
+def test_a_denial_names_the_permission(operation: str, said: str, shown: str) -> None:
+    body = {"Error": {"Code": "AccessDenied", "Message": said}}
+    made = raised(exceptions.ClientError(body, operation))
+    assert made.findings == (error("denied", f"AWS refuses: {shown} (AccessDenied)", DENIED, "x"),)
+
+
+@pytest.mark.parametrize(
     "code",
     [
         *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled"),
