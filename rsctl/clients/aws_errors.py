@@ -195,7 +195,7 @@ def _answered(
     if code in _FAULTS or status in _FAULT_STATUSES:
         text = f"{service} answers with a server error: {message} ({code})"
         return NoAnswer(text, ExitCode.REFUSED, error("cloud", text, "try again later"))
-    if service == "s3" and code in ACCESS_DENIED and "s3:" not in message:
+    if service == "s3" and code in ACCESS_DENIED and "perform: " not in message:
         message += f": it requires s3:{_PERMISSIONS.get(operation, operation)}"
     return aws_error(code, message, path, find_known)
 

@@ -107,7 +107,7 @@ def answered(code: str, status: int = 400, message: str | None = "why") -> Rsctl
         ("UploadPart", "Access Denied", "Access Denied: it requires s3:PutObject"),
         ("HeadObject", "Forbidden", "Forbidden: it requires s3:GetObject"),
         ("ListObjectsV2", "Access Denied", "Access Denied: it requires s3:ListBucket"),
-        ("PutObject", "x may not s3:PutObject", "x may not s3:PutObject"),
+        *(("PutObject", said, said) for said in ["x may not perform: kms:GenerateDataKey"]),
     ],
 )
 def test_a_denial_names_the_permission(operation: str, said: str, shown: str) -> None:
