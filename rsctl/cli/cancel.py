@@ -41,7 +41,9 @@ def _cancel(run: Run) -> None:
     continues. Raises RsctlError.
     """
     try:
-        with silence_told(run.id, f": {run.id} may not be cancelled", (JobState.CANCELLING,)):
+        with silence_told(
+            run.id, f": whether {run.id} is cancelled is not known yet", (JobState.CANCELLING,)
+        ):
             run.cancel(_WAIT_SECONDS)
     except RsctlError as problem:
         if problem.exit_code == ExitCode.TIMED_OUT:

@@ -19,8 +19,17 @@ _LONGEST = 1000
 ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"})
 """AWS's codes for a permission that is missing."""
 
+_PERMISSIONS = {
+    **dict.fromkeys(
+        ("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"), "PutObject"
+    ),
+    **{"HeadObject": "GetObject", "HeadBucket": "ListBucket", "ListObjectsV2": "ListBucket"},
+}
+"""S3's operations whose permissions have other names."""
+
 CREATE_BUCKET = "create it: `aws s3 mb s3://NAME`, or use another bucket"
 _CLOCK = "set this machine's clock: AWS accepts only current signatures"
+_UNKNOWN = "AWS does not recognize these credentials"
 _KNOWN = (
     KnownError(
         "clock",
@@ -49,17 +58,32 @@ _KNOWN = (
         codes=frozenset({"ExpiredToken", "ExpiredTokenException"}),
     ),
     KnownError(
+        # A region that the account has not enabled says so, too.
+        "credentials",
+        f"{AWS_LOGIN}; AWS enables new regions such as eu-south-1 only on request: if only one "
+        "region refuses them, enable it for the account",
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset({"UnrecognizedClientException", "InvalidClientTokenId"}),
+        summary=_UNKNOWN,
+    ),
+    KnownError(
         "credentials",
         AWS_LOGIN,
         exit_code=ExitCode.ENVIRONMENT,
         codes=frozenset(
             {
-                *("UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"),
                 *("InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature"),
-                "InvalidToken",
+                *("InvalidToken", "InvalidAccessKeyId"),
             }
         ),
-        summary="AWS does not recognize these credentials",
+        summary=_UNKNOWN,
+    ),
+    KnownError(
+        "denied",
+        "ask the administrators of the policy for an exception, or use a region or an account that "
+        "it allows: its denial takes precedence over any permission",
+        codes=ACCESS_DENIED,
+        pattern=re.compile("with an explicit deny"),
     ),
     KnownError(
         "denied",
@@ -124,7 +148,7 @@ def aws_errors(service: str, path: str | None, find_known: FindKnown | None) -> 
     try:
         yield
     except exceptions.ClientError as problem:
-        raise _answered(service, problem.response, path, find_known) from None
+        raise _answered(service, problem, path, find_known) from None
     except (exceptions.HTTPClientError, exceptions.ConnectionError) as problem:
         sent = not isinstance(problem, _not_connected())
         raise no_answer(service, str(problem), sent) from None
@@ -157,8 +181,10 @@ def _not_connected() -> tuple[type[Exception], ...]:
 
 
 def _answered(
-    service: str, response: dict[str, Any], path: str | None, find_known: FindKnown | None
+    service: str, problem: Any, path: str | None, find_known: FindKnown | None
 ) -> RsctlError:
+    """The error for botocore's ClientError."""
+    response, operation = problem.response, problem.operation_name
     body = response.get("Error", {})
     code, message = str(body.get("Code", "")), str(body.get("Message") or "no message")[:_LONGEST]
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -169,6 +195,8 @@ def _answered(
     if code in _FAULTS or status in _FAULT_STATUSES:
         text = f"{service} answers with a server error: {message} ({code})"
         return NoAnswer(text, ExitCode.REFUSED, error("cloud", text, "try again later"))
+    if service == "s3" and code in ACCESS_DENIED and "perform: " not in message:
+        message += f": it requires s3:{_PERMISSIONS.get(operation, operation)}"
     return aws_error(code, message, path, find_known)
 
 

@@ -190,7 +190,11 @@ def _not_accepted(problem: Exception) -> RsctlError:
         remedy = "ask for roles/iam.serviceAccountTokenCreator on the service account"
         return RsctlError(ExitCode.REFUSED, error("denied", message, remedy))
     message = f"Google Cloud does not accept the credentials: {_first_line(problem)}"
-    finding = error("credentials-expired", message, GOOGLE_LOGIN)
+    if "reasonable timeframe" in message:
+        remedy = "set this machine's clock: Google accepts current tokens only"
+        finding = error("clock", message, remedy)
+    else:
+        finding = error("credentials-expired", message, GOOGLE_LOGIN)
     return RsctlError(ExitCode.ENVIRONMENT, finding)
 
 

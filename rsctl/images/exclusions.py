@@ -116,7 +116,7 @@ _TOKEN = (
 _PLACEHOLDER = re.compile(rb"(?s)([A-Za-z0-9])\1{7}")
 """In place of a secret people write `hf_xxxxxxxx`; chance makes no such run in a token."""
 _PRIVATE_KEY = (
-    rb"-----BEGIN [A-Z0-9 _-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
+    rb"----[ -]BEGIN [A-Z0-9 _-]{0,100}PRIVATE KEY(?: BLOCK)?[ -]----"
     rb"(?:[\s\"'+,|>]|\\[nrt]|[A-Za-z-]{1,30}: ?[^\r\n\\]{0,200}){0,40}?"
     rb"[A-Za-z0-9+/=]{16}[A-Za-z0-9+/=:, \r\n\\-]{48}"
 )
@@ -143,7 +143,7 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
     **_KEYS_OF_ANY_PLACE,
     (b"ecret",): (_AWS_SECRET + rb"|" + _AWS_ACCESS, "an AWS secret key"),
     (b"ECRET",): (_AWS_SECRET + rb"|" + _AWS_ACCESS, "an AWS secret key"),
-    (b'"kty"', b'"d"'): (rb'"d"\s*:\s*"[\w-]{20,}"', "a private key"),
+    (b'"kty"',): (rb'"[dk]"\s*:\s*"[\w-]{20,}"', "a private key"),
     (b"LS0tLS1CRUdJTi",): (ENCODED_PEM.encode(), "a private key"),
     (b"PrivateKey",): (rb"\bPrivateKey\s*=\s*[A-Za-z0-9+/]{43}=", "a WireGuard key"),
     **dict.fromkeys(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional, Union
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rsctl.findings import Finding, error
 from rsctl.job.inputs import Input, LocationPerTarget
@@ -21,7 +21,7 @@ from rsctl.job.values import value_on
 from rsctl.target_info import TargetInfo
 
 REGION = "{region}"
-"""The text that represents the placement's region in the names of images and buckets."""
+"""The text that represents the placement's region in the names of images, buckets and keys."""
 
 _MACHINE = "workers.machine"
 MOST_PLACEMENTS = 16
@@ -143,7 +143,7 @@ def _placement_job(job: Job, info: TargetInfo, region: _Choice, machine: _Choice
 
 
 def _with_region(job: Job, info: TargetInfo, region: Optional[str]) -> Job:
-    """The job with the image, data and buckets of the region."""
+    """The job with the image, data, buckets and keys of the region."""
     if region is None:
         return job
     target, image, options = info.name, job.image, info.options_of(job)
@@ -154,7 +154,8 @@ def _with_region(job: Job, info: TargetInfo, region: Optional[str]) -> Job:
     else:
         repository = _in_region(repository, region)
     image = replace(image, uri=_in_region(image.uri, region), repository=repository)
-    options = replace(options, staging=_in_region(options.staging, region))
+    texts = {n: t for n, t in asdict(options).items() if isinstance(t, str)}
+    options = replace(options, **{name: _in_region(text, region) for name, text in texts.items()})
     changed = replace(
         job,
         image=image,

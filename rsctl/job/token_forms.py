@@ -11,11 +11,15 @@ new-relic-user-api-key, openshift-*, perplexity-*, planetscale-*, postman-*, pre
 readme-*, rubygems-*, scalingo-*, sendgrid-*, sendinblue-*, sentry-*, settlemint-*, shippo-*,
 shopify-*, sourcegraph-*, square-*, stripe-*, telegram-*, twilio-*, vault-*:
 https://github.com/gitleaks/gitleaks/blob/b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b/config/gitleaks.toml
-The forms of Pinecone, Supabase's sbp_ and Tavily agree with TruffleHog's detectors:
+The forms of ElevenLabs, Pinecone, Supabase's sbp_, Tailscale and Tavily agree with TruffleHog's
+detectors:
 https://github.com/trufflesecurity/trufflehog/tree/ab707336ba9ec7e327e6474d90323e9ed3e7ebde/pkg/detectors
+Those of Azure DevOps (the other keys of Azure with JQQJ99 are alike), Dropbox, Firecrawl and Jina
+agree with Nosey Parker's rules, which are under the Apache license 2.0:
+https://github.com/praetorian-inc/noseyparker/tree/2e6e7f36ce36619852532bbe698d8cb7a26d2da7/crates/noseyparker/data/default/builtin/rules
 The forms of Discord's bots, Groq, NVIDIA, Replicate, Supabase's sb_secret_ and xAI follow the keys
-that their own documentation shows; those of W&B, LangSmith, Kaggle, Neptune, RunPod, Google's OAuth
-clients and Docker's organizations follow keys that people have published by mistake.
+that their own documentation shows; those of W&B, LangSmith, Kaggle, Neptune, RunPod, Together,
+Google's OAuth clients and Docker's organizations follow keys that people have published by mistake.
 Lengths are lower bounds, so that a longer token of an issuer is still found.
 """
 
@@ -52,15 +56,17 @@ ISSUED = (
     r"|pcsk_[A-Za-z0-9]{4,}_[A-Za-z0-9]{40,}|tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}"
     r"|sbp_[a-z0-9]{40}|sb_secret_(?=[A-Za-z_-]{0,60}\d)[\w-]{30,}"
     r"|eyJhcGlfYWRkcmVzcyI6[A-Za-z0-9+/]{40,}={0,2}"
-    r"|[MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40})"
+    r"|[MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40}"
+    r"|[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{24,}|jina_[A-Za-z0-9]{60}|fc-[a-f0-9]{32}"
+    r"|sl\.(?:u\.)?[\w-]{130,}|sk_[a-f0-9]{48}|tgp_v1_[\w-]{43}|tskey-[a-z]+-\w{10,}-\w{20,})"
 )
 """A regular expression for the whole token, without what is before and behind it."""
 
 LINKS = (
     r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,}"
-    r"|webhook\.office\.com/webhookb2/[\w-]{36}@[\w-]{36}/IncomingWebhook/[A-Za-z0-9]{32}"
+    r"|office\.com/webhook(?:b2)?/[\w-]{36}@[\w-]{36}/IncomingWebhook/[A-Za-z0-9]{32}"
     r"|discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{15,}/[\w-]{60,}"
-    r"|[?&]sig=[A-Za-z0-9%/+]{40,})"
+    r"|[?&]sig=[A-Za-z0-9%/+_-]{40,})"
 )
 """Links whose holder may post or read: webhooks (gitleaks: slack-webhook-url,
 microsoft-teams-webhook) and shared access signatures of Azure Storage.

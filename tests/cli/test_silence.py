@@ -86,7 +86,7 @@ def test_a_silent_cloud_receives_the_cancellation_first(rsctl: Cli, cloud: Silen
     assert cloud.cancelled == [RUN]
     assert (done.code, done.err) == (
         130,
-        f"waiting for Vertex AI: {RUN} may not be cancelled\n"
+        f"waiting for Vertex AI: whether {RUN} is cancelled is not known yet\n"
         f"error: interrupted: whether {RUN} is cancelled is unknown\n"
         f"    -> rsctl status {RUN}\n",
     )
@@ -98,7 +98,7 @@ def test_a_cancellation_interrupted_before_the_answer(rsctl: Cli, cloud: SilentC
     message = f"interrupted: whether {RUN} is cancelled is unknown"
     assert (done.code, done.err) == (
         130,
-        f"waiting for Vertex AI: {RUN} may not be cancelled\n"
+        f"waiting for Vertex AI: whether {RUN} is cancelled is not known yet\n"
         f"error: {message}\n    -> rsctl status {RUN}\n",
     )
     assert done.json["findings"][0]["message"] == message

@@ -17,6 +17,10 @@ from rsctl.known_errors import KnownError
 
 CLOCK = "set this machine's clock: AWS accepts only current signatures"
 DENIED = "ask for the permission that the message names, or use another profile with AWS_PROFILE"
+REGION = (
+    f"{AWS_LOGIN}; AWS enables new regions such as eu-south-1 only on request: if only one region "
+    "refuses them, enable it for the account"
+)
 UNKNOWN = "AWS does not recognize these credentials"
 
 
@@ -25,8 +29,8 @@ UNKNOWN = "AWS does not recognize these credentials"
     [
         ("ExpiredToken", "old", "ENVIRONMENT", "credentials-expired", None, AWS_LOGIN),
         ("ExpiredTokenException", "old", "ENVIRONMENT", "credentials-expired", None, AWS_LOGIN),
-        ("InvalidClientTokenId", "invalid", "ENVIRONMENT", "credentials", UNKNOWN, AWS_LOGIN),
-        ("UnrecognizedClientException", "no", "ENVIRONMENT", "credentials", UNKNOWN, AWS_LOGIN),
+        ("InvalidClientTokenId", "invalid", "ENVIRONMENT", "credentials", UNKNOWN, REGION),
+        ("UnrecognizedClientException", "no", "ENVIRONMENT", "credentials", UNKNOWN, REGION),
         ("SignatureDoesNotMatch", "wrong", "ENVIRONMENT", "credentials", UNKNOWN, AWS_LOGIN),
         ("SignatureDoesNotMatch", "Signature expired: 1", "ENVIRONMENT", "clock", None, CLOCK),
         ("InvalidSignatureException", "Signature expired: 1", "ENVIRONMENT", "clock", None, CLOCK),
@@ -43,6 +47,17 @@ UNKNOWN = "AWS does not recognize these credentials"
         ("AccessDeniedException", "no", "REFUSED", "denied", None, DENIED),
         ("UnauthorizedOperation", "no", "REFUSED", "denied", None, DENIED),
         ("403", "Forbidden", "REFUSED", "denied", None, DENIED),
+        # https://github.com/aws-samples/amazon-bedrock-workshop/issues/233
+        (
+            "AccessDeniedException",
+            "User: x is not authorized to perform: bedrock:CreateModelCustomizationJob on "
+            "resource: y with an explicit deny in a service control policy",
+            "REFUSED",
+            "denied",
+            None,
+            "ask the administrators of the policy for an exception, or use a region or an account "
+            "that it allows: its denial takes precedence over any permission",
+        ),
         (
             "NoSuchBucket",
             "none",
@@ -83,6 +98,22 @@ def answered(code: str, status: int = 400, message: str | None = "why") -> Rsctl
     body = {"Error": {"Code": code, "Message": message}}
     metadata = {"ResponseMetadata": {"HTTPStatusCode": status}}
     return raised(exceptions.ClientError({**body, **metadata}, "GetObject"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "said", "shown"),
+    [
+        ("PutObject", "Access Denied", "Access Denied: it requires s3:PutObject"),
+        ("UploadPart", "Access Denied", "Access Denied: it requires s3:PutObject"),
+        ("HeadObject", "Forbidden", "Forbidden: it requires s3:GetObject"),
+        ("ListObjectsV2", "Access Denied", "Access Denied: it requires s3:ListBucket"),
+        *(("PutObject", said, said) for said in ["x may not perform: kms:GenerateDataKey"]),
+    ],
+)
+def test_a_denial_names_the_permission(operation: str, said: str, shown: str) -> None:
+    body = {"Error": {"Code": "AccessDenied", "Message": said}}
+    made = raised(exceptions.ClientError(body, operation))
+    assert made.findings == (error("denied", f"AWS refuses: {shown} (AccessDenied)", DENIED, "x"),)
 
 
 @pytest.mark.parametrize(

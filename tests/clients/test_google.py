@@ -177,6 +177,19 @@ def test_no_answer_has_its_reason_below_the_layers_of_libraries(
                 GOOGLE_LOGIN,
             ),
         ),
+        # https://github.com/googleapis/google-cloud-python/issues/15080
+        (
+            "invalid_grant: Invalid JWT: Token must be a short-lived token (60 minutes) and in a "
+            "reasonable timeframe. Check your iat and exp values in the JWT claim.",
+            ExitCode.ENVIRONMENT,
+            error(
+                "clock",
+                "Google Cloud does not accept the credentials: invalid_grant: Invalid JWT: Token "
+                "must be a short-lived token (60 minutes) and in a reasonable timeframe. Check "
+                "your iat and exp values in the JWT claim.",
+                "set this machine's clock: Google accepts current tokens only",
+            ),
+        ),
         (
             "PERMISSION_DENIED: no",
             ExitCode.REFUSED,

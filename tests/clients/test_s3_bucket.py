@@ -286,4 +286,4 @@ def test_an_upload_that_fails_has_the_services_error() -> None:
         made.put("o", Upload(io.BytesIO(), 0, ""))
     [finding] = caught.value.findings
     assert (finding.code, finding.path) == ("denied", "x")
-    assert finding.message == "AWS refuses: no (AccessDenied)"
+    assert finding.message == "AWS refuses: no: it requires s3:PutObject (AccessDenied)"

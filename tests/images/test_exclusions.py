@@ -173,6 +173,14 @@ ISSUED = [
     "tvly-" + "a1B2" * 8,
     "sbp_" + "a1b2" * 10,
     "sb_secret_" + "a1-B_" * 6 + "c",
+    "jina_" + "a1b2" * 8 + "a1B2" * 7,
+    "fc-" + "a1b2" * 8,
+    "sl.u." + "a1-B_" * 28,
+    "sk_" + "a1b2" * 12,
+    "tskey-auth-" + "a1B2" * 4 + "-" + "a1B2" * 8,
+    "tgp_v1_" + "a1-B_" * 8 + "a1B",
+    "a1B2" * 13 + "JQQJ99BCACHYHv6XJ3w3AAABACOGa1b2",
+    "a1B2" * 13 + "JQQJ99BFACAAAAALGcqjAAASAZDO3eqU",
     "sk-lf-0a1b2c3d-0a1b-4c2d-8e3f-0a1b2c3d4e5f",
     "MTAwMDAwMDAwMDAwMDAwMDAw" + ".Gab1c2." + "a1-B_" * 7,
     "eyJhbGciOiJIUzI1NiJ9x.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + "a1-B_" * 8,
@@ -239,6 +247,20 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
         ("--extra-index-url https://me:s3cret@host/simple\n", "a password in a link"),
         (f"to: https://hooks.slack.com/services/{'T1B2' * 11}\n", "a webhook"),
         (f"https://discord.com/api/webhooks/{'1' * 18}/{'a-B_' * 17}\n", "a webhook"),
+        (
+            f"https://outlook.office.com/webhook/{'a1' * 18}@{'a1' * 18}/IncomingWebhook/"
+            f"{HEX[:32]}\n",
+            "a webhook",
+        ),
+        (
+            f"https://a.logic.azure.com/workflows/x/triggers/manual?sp=%2F&sig={'a1-B_' * 8}abc\n",
+            "a link with a shared access signature",
+        ),
+        (f'{{"kty": "oct", "k": "{"aB3-" * 10}", "alg": "HS256"}}', "a private key"),
+        (
+            f"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: x\n{'a' * 64}\n{'b' * 64}\n",
+            "a private key",
+        ),
         (
             f"https://a.blob.core.windows.net/c?sv=2024&sig={'a1%2F' * 10}%3D&se=2026\n",
             "a link with a shared access signature",

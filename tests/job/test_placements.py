@@ -27,7 +27,9 @@ outputs: gs://out-{region}/runs
 checkpoints: /checkpoints
 roles: {ps: {count: 1, command: [a], image: "x/{region}/ps:1"}}
 workers: {machine: %s}
-targets: {vertex: {project: p, region: %s, staging: "gs://stage-{region}/x"}}
+targets:
+  vertex:
+    {project: p, region: %s, staging: "gs://stage-{region}/x", encryption_key: "k/{region}/k"}
 """
 
 
@@ -70,6 +72,7 @@ def test_all_machines_of_a_region_come_before_the_next_region(tmp_path: Path) ->
         assert one.outputs == f"gs://out-{region}/runs"
         assert one.checkpoints == "/checkpoints"
         assert one.targets.vertex.staging == f"gs://stage-{region}/x"
+        assert one.targets.vertex.encryption_key == f"k/{region}/k"
         assert one.roles["ps"].image == f"x/{region}/ps:1"
 
 

@@ -124,6 +124,13 @@ def test_a_text_without_secrets() -> None:
         ("api_keys = ['s1', \"s1 s1\"]  # x", "api_keys = ***  # x"),
         ('--api-keys=["s1","s1 s1"] --lr 1', "--api-keys=*** --lr 1"),
         ("password=[s1]s1 password: [s1]s1", "password=*** password: ***"),
+        ('[{"name": "API_KEY", "value": "s1 s1"}]', '[{"name": "API_KEY", "value": ***}]'),
+        ("environment=[{name=API_KEY,value=s1}]", "environment=[{name=API_KEY,value=***}]"),
+        ("- name: API_KEY\n  value: s1\n", "- name: API_KEY\n  value: ***\n"),
+        (
+            "name: lr, value: s2; name: API_KEY, is: s2",
+            "name: lr, value: s2; name: API_KEY, is: s2",
+        ),
         ("PRIVATE-TOKEN: s1", "PRIVATE-TOKEN: ***"),
         ("curl -H 'Authorization: Bearer s1' h", "curl -H 'Authorization: ***' h"),
         ("a=b token=s1 c=d,password=s1", "a=b token=*** c=d,password=***"),

@@ -82,14 +82,20 @@ def _unseen(
         return
     from rsctl.runs.stream.near_lines import near_line  # only for such a metric
 
-    if spec.regex:
+    lines = list(read_lines())
+    if not lines:
+        message = f"metric {name} has no value: the log is empty"
+        remedy = (
+            "let the script print it; in a cloud, `rsctl doctor JOB` checks who may write the log"
+        )
+    elif spec.regex:
         message = f"metric {name} has no value: its regex matches no number in the log"
         remedy = "compare the regex with `rsctl logs`; --grep tests one"
     else:
         message = f"metric {name} has no value: it has no regex, and the script has not logged it"
         line = f'{STRUCTURED}metrics", "{name}": 0.5}}'
         remedy = f"add metrics.{name}.regex, or let the script print {line}"
-    if near := near_line(name, spec.regex or "", read_lines()):
+    if near := near_line(name, spec.regex or "", lines):
         message += f"; the log has: {near.text}"
         in_yaml = near.regex.replace("'", "''")
         remedy = f"regex: '{in_yaml}' reads that number; otherwise {remedy}"

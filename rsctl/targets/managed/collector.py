@@ -34,7 +34,7 @@ from rsctl.targets.managed.log_collector import LogCollector
 from rsctl.targets.managed.measurements import CloudMeasurements
 from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import CollectorProgress, kept_progress
-from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
+from rsctl.targets.managed.service import CHECK_CONTACT, NOT_FOUND, CloudJob, JobStatus, Unreachable
 from rsctl.targets.managed.stall_collector import StallCollector
 from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
@@ -347,9 +347,9 @@ class Collector:
         self._retry_timer.restart()
         if self._failed_calls == _REPORTED_AFTER:
             message = f"{problem}; the job continues, and rsctl tries again"
-            self._recorder.finding(warning(NO_ANSWER, message, "check the network"))
+            self._recorder.finding(warning(NO_ANSWER, message, CHECK_CONTACT))
         if self._contact.is_silent_for_long:
-            finding = error(NO_ANSWER, str(problem), "check the network")
+            finding = error(NO_ANSWER, str(problem), CHECK_CONTACT)
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
 
 

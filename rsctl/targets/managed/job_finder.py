@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import time
 
 from rsctl.findings import JobState
+from rsctl.job.units import Duration
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.placements import is_ending
@@ -43,6 +44,10 @@ def give_up_if_lost(run: RunRecord, store: Store, service: JobService) -> None:
         return
     state, reason = JobState.FAILED, "it was killed before the job was sent"
     seconds = _IN_FLIGHT_SECONDS + service.settled_after
+    waits = (
+        "its submission was killed before the cloud had answered: the run fails if no job appears "
+        f"within {Duration(seconds)} of the request"
+    )
     if is_ending(store, run.run):
         state, seconds = JobState.CANCELLED, AWAITED_SECONDS
         if RunFolder(run.run).last_request() is not None:
@@ -53,6 +58,8 @@ def give_up_if_lost(run: RunRecord, store: Store, service: JobService) -> None:
     if emulator.is_lost(run.run) or not _may_arrive(run.run, seconds):
         code = int(state.exit_code)
         store.record(run.run, StateEvent(time=now(), state=state, exit_code=code, reason=reason))
+    elif run.reason != waits:
+        store.record(run.run, StateEvent(time=now(), state=run.state, reason=waits))
 
 
 def _may_arrive(run: str, seconds: float) -> bool:

@@ -9,7 +9,7 @@ from rsctl.runs.findings import LOG_REFUSED
 from rsctl.runs.store_errors import DiskFull
 from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.poll_timer import PollTimer
-from rsctl.targets.managed.service import Unreachable
+from rsctl.targets.managed.service import CHECK_CONTACT, Unreachable
 
 
 class LogAccess:
@@ -41,7 +41,7 @@ class LogAccess:
             self._contact.failed()
             if not self._contact.is_silent_for_long:
                 raise
-            finding = error("network", str(silent), "check the network")
+            finding = error("network", str(silent), CHECK_CONTACT)
             self._refused(RsctlError(ExitCode.ENVIRONMENT, finding), True)
             return False
         except RsctlError as refused:

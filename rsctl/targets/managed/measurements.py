@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from rsctl.findings import Finding, RsctlError, note
+from rsctl.findings import Finding, RsctlError, note, warning
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Fact, RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent
@@ -58,7 +58,8 @@ class CloudMeasurements:
             measured = self._job.measure(self._progress.measured, self._pools)
         except RsctlError as problem:
             for finding in problem.findings:
-                self._report(msgspec.structs.replace(finding, severity="warning"))
+                why = f"the cloud's measurements cannot be read: {finding.message}; the job is not"
+                self._report(warning(finding.code, f"{why} affected", finding.remedy, finding.path))
             return []
         if measured:
             self._progress.measured = max(metric.time for metric in measured)

@@ -28,6 +28,10 @@ NOT_FOUND = "not-found"
 """The code of the finding that the job does not exist; it ends a run that had a job."""
 
 
+CHECK_CONTACT = "check the network and the cloud's status page"
+"""The remedy for a cloud that gives no answer, or answers with server errors."""
+
+
 class Unreachable(Exception):
     """The cloud gave no answer, or asks the client to retry later: the job itself has no error.
 

@@ -24,10 +24,10 @@ def body_findings(
     rendered = set(_all_problems(_with_secrets(before, secrets)))
     found = list(_identity(before, body))
     for problem in _all_problems(_with_secrets(body, secrets)):
-        if problem in rendered:
-            found.append(_finding(problem, before, job))
-        else:
+        if problem not in rendered:
             found.append(_overlay_finding(problem))
+        elif problem.path[-1:] != ("InstanceGroupNames",):  # too many groups are a problem already
+            found.append(_finding(problem, before, job))
     return found
 
 

@@ -57,7 +57,8 @@ def _elsewhere(options: SageMakerOptions) -> Iterator[Finding]:
         region = re.match(r"arn:[^:]*:[^:]*:([a-z0-9-]+):", getattr(options, key) or "")
         if own and region and region[1] != own:
             message = f"it is in {region[1]}, but the job is in {own}"
-            yield warning("region", message, f"use one in {own}", f"{_OPTIONS}.{key}")
+            remedy = f"use one in {own}: {{region}} in its name stands for it"
+            yield warning("region", message, remedy, f"{_OPTIONS}.{key}")
 
 
 def _placement(options: SageMakerOptions, machines: list[str]) -> Iterator[Finding]:

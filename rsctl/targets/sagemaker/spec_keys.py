@@ -29,7 +29,10 @@ _FIELDS: dict[str, SpecKey] = {
         f"{OPTIONS}.role", "set an ARN such as arn:aws:iam::123456789012:role/train"
     ),
     "AlgorithmSpecification.TrainingImage": SpecKey("image", "use an image in ECR"),
-    "AlgorithmSpecification.TrainingImageConfig": SpecKey(f"{OPTIONS}.registry_credentials", _ARN),
+    "AlgorithmSpecification.TrainingImageConfig": SpecKey(f"{OPTIONS}.registry_access", _CORRECT),
+    "AlgorithmSpecification.TrainingImageConfig.TrainingRepositoryAuthConfig": SpecKey(
+        f"{OPTIONS}.registry_credentials", _ARN
+    ),
     "AlgorithmSpecification.MetricDefinitions": SpecKey("metrics", _CORRECT),
     "AlgorithmSpecification.ContainerEntrypoint": SpecKey("run.command", "shorten its arguments"),
     "AlgorithmSpecification.ContainerArguments": SpecKey(
@@ -104,6 +107,8 @@ def _below(found: SpecKey, rest: list[str], job: Job) -> SpecKey:
         written = set(job.run.env)
     elif found.path == f"{OPTIONS}.hyperparameters":
         written = set(sagemaker_options(job).hyperparameters)
+        if not written:
+            return SpecKey("run.args", "move long text to a file: arguments of 25 kB fit")
     is_own = bool(rest) and rest[0] in written
     return found._replace(path=f"{found.path}.{rest[0]}") if is_own else found
 

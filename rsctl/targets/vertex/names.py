@@ -165,5 +165,5 @@ def _elsewhere(options: VertexOptions) -> Iterator[Finding]:
         location = re.match(r"projects/[^/]+/locations/([^/]+)/", getattr(options, key) or "")
         if location and options.first_region and location[1] != options.first_region:
             message = f"it is in {location[1]}, but the job is in {options.first_region}"
-            remedy = f"use one in {options.first_region}"
+            remedy = f"use one in {options.first_region}: {{region}} in its name stands for it"
             yield warning("region", message, remedy, f"targets.vertex.{key}")

@@ -21,7 +21,7 @@ from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.machines import reducer_machine
 from rsctl.targets.vertex.options import vertex_options
-from rsctl.targets.vertex.scheduling import strategy_of
+from rsctl.targets.vertex.scheduling import spot_key, strategy_of
 
 Kind = Literal["google", "rsctl"]
 _COUNT = "reducers.count"
@@ -122,8 +122,8 @@ def _rules(job: Job, kind: Kind) -> Iterator[Finding]:
         yield error("reducers", message, remedy, _COUNT)
     if strategy == "SPOT":
         message = "the reducers are spot machines too, and the loss of one stops all workers"
-        remedy = "save checkpoints, or set limits.spot: false"
-        yield warning("spot", message, remedy, "limits.spot")
+        key, other = spot_key(job)
+        yield warning("spot", message, f"save checkpoints, or set {key}: {other}", key)
     if vertex_options(job).persistent_resource:
         message = "the persistent resource must also have a pool of the reducers' machine type"
         yield note("reducers", message, None, "targets.vertex.persistent_resource")

@@ -36,6 +36,12 @@ def strategy_of(job: Job) -> Optional[str]:
     return _STRATEGIES[capacity]
 
 
+def spot_key(job: Job) -> tuple[str, str]:
+    """The key that requests spot machines, and its value without them."""
+    is_own = vertex_options(job).capacity == "spot"
+    return (_CAPACITY, "standard") if is_own else ("limits.spot", "false")
+
+
 def scheduling(job: Job) -> dict[str, Any]:
     """The field `scheduling`.
 
@@ -133,13 +139,12 @@ def _spot(job: Job) -> Iterator[Finding]:
         "Vertex AI restarts a job when its spot machines are preempted, up to 6 times, "
         "regardless of limits.retries"
     )
+    key, _ = spot_key(job)
     if job.checkpoints:
-        yield note("spot", message, None, "limits.spot")
+        yield note("spot", message, None, key)
     else:
         remedy = "set checkpoints, and let the script resume from them"
-        yield warning(
-            "spot", f"{message}, and it starts from the beginning each time", remedy, "limits.spot"
-        )
+        yield warning("spot", f"{message}, and it starts from the beginning each time", remedy, key)
 
 
 def _restarts(job: Job) -> Iterator[Finding]:
@@ -184,7 +189,7 @@ def _flex_start(job: Job) -> Iterator[Finding]:
         yield note("queue", message, "set limits.queue; 0 means no limit", "limits.queue")
     if accelerator is None or accelerator.type not in flex.gpus:
         message = f"flex start supports only these GPUs: {', '.join(flex.gpus)}"
-        yield error("capacity", message, "set capacity: standard or spot", _CAPACITY)
+        yield error("capacity", message, "set capacity: standard", _CAPACITY)
     if job.limits.timeout and job.limits.timeout > flex.longest:
         longest = Duration(flex.longest)
         message = f"a job with flex start can run for at most {longest}, not {job.limits.timeout}"

@@ -16,6 +16,7 @@ from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 from rsctl.job.yaml_tree import quoted
 from rsctl.targets.vertex.options import vertex_options
+from rsctl.targets.vertex.scheduling import spot_key
 
 _TOPOLOGY = "targets.vertex.tpu_topology"
 _FORM = re.compile(r"[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}", re.ASCII)
@@ -42,8 +43,9 @@ def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
     if job.workers.count > 1:
         yield several_replicas()
     if vertex_options(job).capacity == "spot" or job.limits.spot:
+        key, other = spot_key(job)
         message = "TPUs are not available as spot machines"
-        yield error("capacity", message, "set limits.spot: false", "limits.spot")
+        yield error("capacity", message, f"set {key}: {other}", key)
     if job.comm.backend == "nccl":
         message = "NCCL requires GPUs, but the workers have TPUs"
         yield error("comm", message, "set comm.backend: auto", "comm.backend")

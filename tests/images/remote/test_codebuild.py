@@ -160,7 +160,7 @@ REFUSED = {
         Fault("s3.PutObject", status=403, code="AccessDenied", message="Access Denied"),
         "REFUSED",
         "denied",
-        "AWS refuses: Access Denied (AccessDenied)",
+        "AWS refuses: Access Denied: it requires s3:PutObject (AccessDenied)",
         "ask for the permission that the message names, or use another profile with AWS_PROFILE",
         STAGING,
     ),

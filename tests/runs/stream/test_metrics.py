@@ -849,7 +849,8 @@ def test_a_good_regex_has_the_time_for_a_long_log() -> None:
 
 def test_a_metric_that_was_never_seen_says_what_to_do() -> None:
     specs = {"loss": MetricSpec("loss=(.*)"), "f1": MetricSpec(), "run.time": MetricSpec()}
-    found = metric_findings(specs, {"worker-0": {"node.cpu_percent": math.nan}}, is_success=True)
+    last = {"worker-0": {"node.cpu_percent": math.nan}}
+    found = metric_findings(specs, last, is_success=True, read_lines=lambda: ["epoch"])
     assert [(f.code, f.path, f.message) for f in found] == [
         (
             "metric-unseen",
@@ -864,6 +865,15 @@ def test_a_metric_that_was_never_seen_says_what_to_do() -> None:
     ]
     assert '"f1": 0.5}' in (found[1].remedy or "")
     assert metric_findings(specs, {}, is_success=False) == []
+
+
+def test_an_empty_log_has_no_value() -> None:
+    """As of a cloud's job whose role may not write to the log."""
+    found = metric_findings({"loss": MetricSpec("loss=(.*)")}, {}, is_success=True)
+    assert [(f.code, f.path, f.message) for f in found] == [
+        ("metric-unseen", "metrics.loss.regex", "metric loss has no value: the log is empty")
+    ]
+    assert "`rsctl doctor JOB`" in (found[0].remedy or "")
 
 
 def test_a_metric_that_diverged_is_named_once_with_a_replica() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState, RsctlError, error, warning
 from rsctl.runs import exit_reports
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.goodput_records import goodput_of
@@ -228,6 +228,18 @@ def test_findings_are_reported_once_and_facts_are_kept(
     findings = [event.finding.code for event in seen if isinstance(event, FindingEvent)]
     assert findings == ["quota", "wrong-plugin", "metric-unseen"]
     assert stored(run).facts == [("engaged", "5 bytes, 1 noticed", True)]
+
+
+def test_measurements_that_are_refused_do_not_affect_the_job(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    denied = error("denied", "AWS refuses: no", "ask for the permission")
+    cloud.refused["measure"] = RsctlError(ExitCode.REFUSED, denied)
+    cloud.end(JobState.SUCCEEDED)
+    seen = [event.finding for event in followed(target, run) if isinstance(event, FindingEvent)]
+    message = "the cloud's measurements cannot be read: AWS refuses: no; the job is not affected"
+    assert warning("denied", message, "ask for the permission") in seen
+    assert stored(run).state is JobState.SUCCEEDED
 
 
 def test_goodput_counts_the_time_until_the_log_was_read(

@@ -125,15 +125,20 @@ def test_a_submission_that_never_reached_the_cloud_is_given_up(
     assert followed(target, run) == []
 
 
-@pytest.mark.parametrize("settled_after", [0.0, 300.0])
+@pytest.mark.parametrize(("settled_after", "within"), [(0.0, "30s"), (300.0, "5m30s")])
 def test_a_submission_may_yet_reach_the_cloud(
-    cloud: FakeCloud, target: FakeTarget, run: str, settled_after: float
+    cloud: FakeCloud, target: FakeTarget, run: str, settled_after: float, within: str
 ) -> None:
     cloud.settled_after = settled_after
     Store().locate(run, f"vertex://{run}")
     requested_before(run, settled_after + 20)
     target.reconcile(run)
-    assert stored(run).state is JobState.QUEUED
+    known = stored(run)
+    assert (known.state, known.reason) == (
+        JobState.QUEUED,
+        "its submission was killed before the cloud had answered: the run fails if no job appears "
+        f"within {within} of the request",
+    )
 
 
 def requested_before(run: str, age: float) -> None:

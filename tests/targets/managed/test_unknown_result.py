@@ -51,10 +51,9 @@ def test_a_cloud_that_is_out_of_reach_for_long_is_an_unknown_result(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
     cloud.unreachable = ENDLESS
-    assert [finding.code for finding in refusal(target, run).findings] == [
-        "network",
-        "result-unknown",
-    ]
+    why, unknown = refusal(target, run).findings
+    assert (why.code, unknown.code) == ("network", "result-unknown")
+    assert why.remedy == "check the network and the cloud's status page"
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -170,9 +170,14 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
             ],
         ),
         (
-            {"roles": {name: {"ends": "by-itself"} for name in ("a", "b", "c", "d", "e")}},
+            {
+                "roles": {name: {"ends": "by-itself"} for name in ("a", "b", "c", "d", "e")},
+                "workers": {"count": 2},
+                "reducers": {"count": 1},
+                "inputs": {"train": "s3://bucket/train/"},
+            },
             [
-                "error roles: SageMaker's ResourceConfig.InstanceGroups: it has 6 items, but "
+                "error roles: SageMaker's ResourceConfig.InstanceGroups: it has 7 items, but "
                 "SageMaker allows at most 5 -> at most 5 groups: workers, the roles, reducers, "
                 "and a chief with a different configuration"
             ],

@@ -109,7 +109,7 @@ ACCOUNT = {
     "a private registry without a VPC": (
         {"image": {"uri": "registry.corp/job:1"}, **sagemaker(registry_access="Vpc")},
         [
-            "error targets.sagemaker.registry_credentials: SageMaker's "
+            "error targets.sagemaker.registry_access: SageMaker's "
             "AlgorithmSpecification.TrainingImageConfig: a private registry requires subnets and "
             "security_groups of a VPC -> set targets.sagemaker.subnets and security_groups"
         ],

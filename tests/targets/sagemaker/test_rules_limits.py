@@ -145,7 +145,14 @@ RUN_CASES = {
     "far too long arguments": (
         {"run": {"args": ["x" * 26_000]}},
         [
-            "error targets.sagemaker.hyperparameters: SageMaker's HyperParameters: it has 102 "
+            "error run.args: SageMaker's HyperParameters: it has 102 entries, but SageMaker allows "
+            "at most 100 -> move long text to a file: arguments of 25 kB fit"
+        ],
+    ),
+    "far too long arguments and a hyperparameter": (
+        {"run": {"args": ["x" * 26_000]}, **sagemaker(hyperparameters={"a": "b"})},
+        [
+            "error targets.sagemaker.hyperparameters: SageMaker's HyperParameters: it has 103 "
             "entries, but SageMaker allows at most 100 -> shorten them, and run.args, which may "
             "use some of the same space"
         ],

@@ -156,9 +156,9 @@ RESOURCES = {
         },
         [
             "warning targets.sagemaker.training_plan: it is in us-west-2, but the job is in "
-            "us-east-1 -> use one in us-east-1",
+            "us-east-1 -> use one in us-east-1: {region} in its name stands for it",
             "warning targets.sagemaker.output_kms_key: it is in eu-west-1, but the job is in "
-            "us-east-1 -> use one in us-east-1",
+            "us-east-1 -> use one in us-east-1: {region} in its name stands for it",
         ],
     ),
     "a training plan and keys of the region": (

@@ -159,6 +159,10 @@ REFUSED = {
         both(workers(1, "v5e:4"), {"limits": {"spot": True}, "checkpoints": "gs://bucket/c"}),
         ["error limits.spot: TPUs are not available as spot machines -> spot: false"],
     ),
+    "TPUs with the capacity spot": (
+        both(workers(1, "v5e:4"), vertex(capacity="spot")),
+        ["error targets.vertex.capacity: TPUs are not available as spot machines -> standard"],
+    ),
 }
 
 

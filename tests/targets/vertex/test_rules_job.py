@@ -246,7 +246,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         [
             (
                 "error targets.vertex.capacity: flex start supports only these GPUs: l4, "
-                "a100-40gb, a100-80gb, h100, h200, b200 -> set capacity: standard or spot"
+                "a100-40gb, a100-80gb, h100, h200, b200 -> set capacity: standard"
             )
         ],
     ),
@@ -316,7 +316,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         [
             (
                 "warning targets.vertex.tensorboard: it is in us-east1, but the job is in "
-                "us-central1 -> use one in us-central1"
+                "us-central1 -> use one in us-central1: {region} in its name stands for it"
             )
         ],
     ),
