@@ -200,6 +200,28 @@ def test_without_a_message_the_way_it_ended_tells(
     assert [cause.code for cause in known_causes([], exit_code, signal)] == codes
 
 
+def test_a_module_whose_import_leaves_its_package_is_not_called_a_script() -> None:
+    """A script of `run.module` with `from ..other import y` is a module already."""
+    [script] = known_causes(
+        ["ImportError: attempted relative import with no known parent package"], 1, None
+    )
+    assert "started as a script" in script.message
+    [module] = known_causes(
+        ["ImportError: attempted relative import beyond top-level package"], 1, None
+    )
+    assert module.code == script.code == "relative-import"
+    assert module.message == "a relative import has more dots than its file has packages around it"
+    assert "from a higher folder" in (module.remedy or "")
+
+
+def test_a_closed_file_is_not_looked_for_on_a_disk() -> None:
+    [cause] = known_causes(["OSError: [Errno 9] Bad file descriptor"], 1, None)
+    assert cause.message == (
+        "a file, pipe or socket was used after it had been closed: Bad file descriptor"
+    )
+    assert "free space" not in (cause.remedy or "")
+
+
 def test_exit_code_255_is_a_cause_only_if_the_log_has_none() -> None:
     [cause] = known_causes(["step 1", "done"], 255, None)
     assert "sys.exit(-1), and its log does not say why" in cause.message
