@@ -191,6 +191,8 @@ def test_a_missing_module_of_a_package_that_is_found_needs_another_version() -> 
         (143, None, ["signal"]),
         (1, "SIGHUP", ["signal"]),
         (130, None, ["signal"]),
+        (1, "SIGALRM", ["signal"]),
+        (152, None, ["signal"]),
         (1, "SIGUSR1", []),
     ],
 )
@@ -228,6 +230,15 @@ def test_exit_code_255_is_a_cause_only_if_the_log_has_none() -> None:
     assert "print the reason where the program exits" in (cause.remedy or "")
     for line in ("Error: cannot open the split", "ValueError: x", "bash: x: command not found"):
         assert [each.code for each in known_causes([line], 255, None)] != ["exit"]
+
+
+@pytest.mark.parametrize(("sent", "remedy"), [("SIGALRM", "signal.alarm"), ("SIGXCPU", "ulimit")])
+def test_a_signal_of_the_kernel_is_not_one_from_a_user(sent: str, remedy: str) -> None:
+    """A script's own timer, and a limit, need no sender."""
+    [cause] = known_causes(["step 1"], 1, sent)
+    assert sent in cause.message
+    assert "sender" not in cause.message
+    assert remedy in (cause.remedy or "")
 
 
 def test_a_signal_from_outside_has_a_remedy_unless_the_log_says_more() -> None:
