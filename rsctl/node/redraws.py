@@ -23,9 +23,9 @@ _STATE_OVERHEAD = 16  # bytes of a state besides its text, about
 _MOST_STATE_BYTES = 8192
 _MOST_ROWS = 32
 _LONGEST_MOVE = 8
-_MOVE = re.compile(rb"\r*\n|\r|\x1b\[[01]?G|\x1b\[([0-9]{0,3})([ABEF])")
-_BACK = re.compile(rb"\x1b\[(?:[0-9]{0,3}[AF]|[01]?G)")
-_MAY_BE_MOVE = re.compile(rb"(?:\r+|\x1b(?:\[[0-9]{0,3})?)\Z")
+_MOVE = re.compile(rb"\r*\n|\r|\x1b\[(?:[01]?G|[0-9]{3,4}D)|\x1b\[([0-9]{0,3})([ABEF])")
+_BACK = re.compile(rb"\x1b\[(?:[0-9]{0,3}[AF]|[01]?G|[0-9]{3,4}D)")
+_MAY_BE_MOVE = re.compile(rb"(?:\r+|\x1b(?:\[[0-9]{0,4})?)\Z")
 _OVER = b"\r\b"  # Keras goes back over its bar by backspaces, then by a carriage return
 _BEHIND_BAR = re.compile(rb'(?<=.)(?=\{ ?"rsctl" ?: ?"metrics")')
 _INVISIBLE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|[\s\x08]+")

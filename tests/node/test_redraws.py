@@ -58,6 +58,7 @@ def test_each_state_has_the_time_at_which_it_arrived() -> None:
         (b"\x1b[2K\x1b[1Gq=1\x1b[2K\x1b[1Gq=2\nend\n", ["q=1\x1b[2K", "q=2", "end"]),
         (b"q=1\b\b\b\rq=2\b\b\b\rq=3\b\b\b\r\n", ["q=1", "q=2", "q=3"]),
         (b"q=1\x1b[Gq=2\x1b[0Gq=3\x1b[7Gcolumn\n", ["q=1", "q=2", "q=3\x1b[7Gcolumn"]),
+        (b"q=1\x1b[1000Dq=2\x1b[999Dq=3\x1b[7Dback\n", ["q=1", "q=2", "q=3\x1b[7Dback"]),
         (b"\rq=1%b\rq=2%b\r%b" % ((METRICS,) * 3), ["q=1", LINE, "q=2", LINE, LINE]),
         (b"\n\rin\x1b[A\rout%b\rq=1\n" % METRICS, ["", "in", "out", LINE, "q=1"]),
         (b"seen %b\rq=1\rq=2\n" % METRICS, [f"seen {LINE}", "q=1", "q=2"]),

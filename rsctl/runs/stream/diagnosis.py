@@ -204,6 +204,17 @@ _ENDINGS: Mapping[int | str, Finding] = {
     ),
     "SIGFPE": note("crash", "native code divided by zero or overflowed (SIGFPE)", _FAULT_HANDLER),
     "SIGBUS": note("shared-memory", NO_ACCESS, NO_ACCESS_REMEDY),
+    "SIGALRM": note(
+        "signal",
+        "a timer that the program had set ended it (SIGALRM)",
+        "look for signal.alarm or setitimer in the script and its packages: give it more time, or "
+        "find out what took so long",
+    ),
+    "SIGXCPU": note(
+        "signal",
+        "it used more CPU time than its limit permits (SIGXCPU)",
+        "raise `ulimit -t` where the job starts, or RLIMIT_CPU in the script",
+    ),
     2: note(
         "arguments",
         "the program ended with exit code 2, as parsers of command lines do for invalid arguments",

@@ -23,8 +23,8 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         message = f"{_place(pattern, pattern.missed)}: the training may have diverged"
         remedy = f"let the group match it too: {_NUMBER_GROUP}"
         yield warning("metric-nan", message, remedy, f"metrics.{pattern.name}.regex")
-    if pattern.negative is not None:
-        message = f"{_place(pattern, pattern.negative)}: the value is ignored"
+    if pattern.unread is not None:
+        message = f"{_place(pattern, pattern.unread)}: the value is ignored"
         remedy = f"let the group match it too: {_NUMBER_GROUP}"
         yield warning("metric-value", message, remedy, f"metrics.{pattern.name}.regex")
     if pattern.cut is not None:

@@ -11,9 +11,11 @@ from rsctl.runs.stream.metric_units import Units
 from rsctl.runs.stream.sanitize import without_escapes
 
 _LITERAL = re.compile(r"\D{1,24}\Z")
-_STRANGE = r"\s*([-+]?(?:nan|inf(?:inity)?)(?![\w.])|-\.?[0-9][0-9.]*)"
-_MAY_BE_STRANGE = re.compile(r"nan|inf|-\.?[0-9]", re.IGNORECASE)
-_NEGATIVE = re.compile(r"-[0-9.]+")
+_STRANGE = (
+    r"\s*([-+]?(?:nan|inf(?:inity)?)(?![\w.])"
+    r"|(?=-|[0-9.]+e[-+][0-9])-?(\.?[0-9][0-9.]*)(?:e[-+]?[0-9]+)?)"
+)
+_MAY_BE_STRANGE = re.compile(r"nan|inf|-\.?[0-9]|e\+", re.IGNORECASE)
 _DECIMAL = re.compile(r"[-+]?[0-9.]+")
 _EXPONENT = re.compile(r"[eE](?:[-+][0-9]+(?![0-9_]|\.[0-9])|[0-9]+(?!\w|\.[0-9]))")
 _MORE = re.compile(
@@ -67,17 +69,17 @@ class Pattern:
     lines, which it reads while `reads_rest`.
 
     An exponent right after the number belongs to it: `([0-9.]+)` reads all of 6.3e-05. `cut` is the
-    first number of which the regex reads a part, such as 1 or 234.5 of 1,234.5, and the whole
-    one. `no_number` is the first matched text that is not a number. `missed` is the first NaN or
-    infinity in the place of the number that the regex does not match, and `negative` the first
-    negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
-    different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
-    such as loss and eval_loss, `bars` the lengths of two progress bars whose values take turns:
-    they are far apart, since the length of one bar may change with the epoch or the rank. Values in
-    1.25s/it or 1.02kit/s are converted where the metric's unit, or the one that the regex has
-    behind the number, is it/s. `unmatched_unit` is the first of these in another place. `against`
-    is the first number whose unit contradicts the metric's goal, such as 1.25s/it of a maximum: it
-    is not read. `fraction` is the first step that is not a whole number.
+    first number of which the regex reads a part, such as 1 or 234.5 of 1,234.5, and the whole one.
+    `no_number` is the first matched text that is not a number. `missed` is the first NaN or
+    infinity in the place of the number that the regex does not match, and `unread` the first number
+    that it would match without a sign or exponent, as `([0-9.]+) s` with -2 s. `units` are two
+    values with different units, such as 985it/s and 1.02kit/s, `names` the names of two values that
+    end alike, such as loss and eval_loss, `bars` the lengths of two progress bars whose values take
+    turns: they are far apart, since the length of one bar may change with the epoch or the rank.
+    Values in 1.25s/it or 1.02kit/s are converted where the metric's unit, or the one that the regex
+    has behind the number, is it/s. `unmatched_unit` is the first of these in another place.
+    `against` is the first number whose unit contradicts the metric's goal, such as 1.25s/it of a
+    maximum: it is not read. `fraction` is the first step that is not a whole number.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class Pattern:
         self.name = name
         self.no_number: str | None = None
         self.missed: str | None = None
-        self.negative: str | None = None
+        self.unread: str | None = None
         self.cut: tuple[str, str] | None = None
         self.units: tuple[str, str] | None = None
         self.names: tuple[str, str] | None = None
@@ -125,10 +127,10 @@ class Pattern:
             matches, _ = self._window(plain, 0)
         yield from self._numbers(plain, matches)
         if not matches and (found := self._misses(plain[:WINDOW])):
-            if _NEGATIVE.fullmatch(found):
-                self.negative = self.negative or found
-            else:
+            if found[-1].isalpha():
                 self.missed = self.missed or found
+            else:
+                self.unread = self.unread or found
         elif not matches:
             yield from self._converted(plain[:WINDOW])
 
@@ -274,7 +276,10 @@ class Pattern:
         if self._strange is None or not _MAY_BE_STRANGE.search(text):
             return None
         found = self._strange.search(text)
-        return found[1] if found else None
+        if found is None:
+            return None
+        plain = text[: found.start(1)] + (found[2] or "") + text[found.end(1) :]
+        return found[1] if not found[2] or self._compiled.search(plain) else None
 
     def _in_other_units(self, text: str) -> Iterator[re.Match[str]]:
         """Numbers with another unit than that of the regex: tqdm prints the inverse of slow steps

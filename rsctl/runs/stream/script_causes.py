@@ -180,9 +180,16 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "relative-import",
-        r"attempted relative import (?:with no known parent package|beyond top-level package)",
+        r"attempted relative import with no known parent package",
         "a file of a package was started as a script, so its relative imports do not work",
         "start it as a module: command: [python, -m, PACKAGE.MODULE]",
+    ),
+    cause(
+        "relative-import",
+        r"attempted relative import beyond top-level package",
+        "a relative import has more dots than its file has packages around it",
+        "start the module from a higher folder, with the longer name (run.module: "
+        "FOLDER.PACKAGE.MODULE), or import the other one by its full name",
     ),
     cause(
         "syntax",

@@ -100,6 +100,13 @@ GENERAL_SYSTEM_CAUSES = (
     ),
     cause(
         "system-call",
+        _refused("9"),
+        "a file, pipe or socket was used after it had been closed: {names}",
+        "look in the traceback for what uses it, and for what has closed it before: os.close, the "
+        "end of a `with` block, another thread; 1 and 2 are stdout and stderr",
+    ),
+    cause(
+        "system-call",
         _refused("27"),
         "a file is larger than its file system, or a limit, permits: {names}",
         "raise `ulimit -f`, use another file system, or write smaller files: sharded checkpoints, "

@@ -135,7 +135,8 @@ class LocalTarget:
         if known.state is JobState.QUEUED:
             reason = SUBMITTER_KILLED
         description = folder.known_description()
-        if description is None and known.state is not JobState.QUEUED:  # it is damaged
+        if description is None and known.state is not JobState.QUEUED:
+            reason = "its folder was deleted or damaged; rsctl has removed its remaining processes"
             request = known.plan.get("request", {"commands": []})
             names = [replica.replica for replica in known.replicas]
             description = RunDescription(

@@ -191,6 +191,8 @@ def test_a_missing_module_of_a_package_that_is_found_needs_another_version() -> 
         (143, None, ["signal"]),
         (1, "SIGHUP", ["signal"]),
         (130, None, ["signal"]),
+        (1, "SIGALRM", ["signal"]),
+        (152, None, ["signal"]),
         (1, "SIGUSR1", []),
     ],
 )
@@ -200,12 +202,43 @@ def test_without_a_message_the_way_it_ended_tells(
     assert [cause.code for cause in known_causes([], exit_code, signal)] == codes
 
 
+def test_a_module_whose_import_leaves_its_package_is_not_called_a_script() -> None:
+    """A script of `run.module` with `from ..other import y` is a module already."""
+    [script] = known_causes(
+        ["ImportError: attempted relative import with no known parent package"], 1, None
+    )
+    assert "started as a script" in script.message
+    [module] = known_causes(
+        ["ImportError: attempted relative import beyond top-level package"], 1, None
+    )
+    assert module.code == script.code == "relative-import"
+    assert module.message == "a relative import has more dots than its file has packages around it"
+    assert "from a higher folder" in (module.remedy or "")
+
+
+def test_a_closed_file_is_not_looked_for_on_a_disk() -> None:
+    [cause] = known_causes(["OSError: [Errno 9] Bad file descriptor"], 1, None)
+    assert cause.message == (
+        "a file, pipe or socket was used after it had been closed: Bad file descriptor"
+    )
+    assert "free space" not in (cause.remedy or "")
+
+
 def test_exit_code_255_is_a_cause_only_if_the_log_has_none() -> None:
     [cause] = known_causes(["step 1", "done"], 255, None)
     assert "sys.exit(-1), and its log does not say why" in cause.message
     assert "print the reason where the program exits" in (cause.remedy or "")
     for line in ("Error: cannot open the split", "ValueError: x", "bash: x: command not found"):
         assert [each.code for each in known_causes([line], 255, None)] != ["exit"]
+
+
+@pytest.mark.parametrize(("sent", "remedy"), [("SIGALRM", "signal.alarm"), ("SIGXCPU", "ulimit")])
+def test_a_signal_of_the_kernel_is_not_one_from_a_user(sent: str, remedy: str) -> None:
+    """A script's own timer, and a limit, need no sender."""
+    [cause] = known_causes(["step 1"], 1, sent)
+    assert sent in cause.message
+    assert "sender" not in cause.message
+    assert remedy in (cause.remedy or "")
 
 
 def test_a_signal_from_outside_has_a_remedy_unless_the_log_says_more() -> None:

@@ -455,6 +455,31 @@ def test_a_negative_number_that_a_regex_cannot_match_is_a_finding() -> None:
     assert findings_of(lines[0], "2026-01-31 reward: none", reward=r"reward=([0-9.]+)") == []
 
 
+def test_an_exponent_that_a_regex_cannot_match_is_a_finding() -> None:
+    """Keras prints 4.0000e-04 where it printed 0.0123, and the regex has text behind the number."""
+    lines = ["loss: 0.0123 - mae: 0.1", "loss: 4.0000e-04 - mae: 0.1"]
+    regex = r"loss: ([0-9.]+) - mae"
+    reader = MetricReader({"loss": MetricSpec(regex)})
+    assert read_lines(reader, lines[0]) == [("loss", 0.0123, None)]
+    assert reader.may_hold_metrics(lines[1])
+    assert read_lines(reader, lines[1]) == []
+    [finding] = reader.take_findings()
+    assert (finding.code, finding.path) == ("metric-value", "metrics.loss.regex")
+    assert finding.message == (
+        "the log has 4.0000e-04 where metric loss has its number, and its regex does not match it: "
+        "the value is ignored"
+    )
+    group = (finding.remedy or "").rpartition(" ")[2]
+    assert read(lines[1], loss=f"loss: {group} - mae") == [("loss", 4e-4, None)]
+
+
+def test_a_line_that_a_regex_does_not_mean_is_no_finding() -> None:
+    """Not for its exponent or its sign: it would not match without them either."""
+    for value in ("4.0000e-04", "-2.5", "3e+16"):
+        lines = ["loss: 0.0123 - mae: 0.1", f"loss: {value} of 12"]
+        assert findings_of(*lines, loss=r"loss: ([0-9.]+) - mae") == []
+
+
 def test_a_long_text_in_the_place_of_a_number_is_shown_in_part() -> None:
     [finding] = findings_of(f"loss={'x' * 70}", loss=r"loss=(\S+)")
     assert finding.message == f"metric loss: '{'x' * 60}' is not a number, and is ignored"

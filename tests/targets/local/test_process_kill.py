@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -86,6 +87,20 @@ def test_a_killed_supervisor_leaves_nothing_though_its_description_is_damaged(rs
     after = rsctl.status(run)
     assert rsctl.processes(run) == []
     assert (after["state"], {r["state"] for r in after["replicas"]}) == ("failed", {"cancelled"})
+
+
+def test_a_run_whose_folder_was_deleted_does_not_say_that_its_supervisor_was_killed(
+    rsctl: Rsctl,
+) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
+    rsctl.wait_for_log(run, "up")
+    shutil.rmtree(rsctl.home / "runs" / run)
+    after = rsctl.status(run)
+    assert after["state"] == "failed"
+    assert after["reason"] == (
+        "its folder was deleted or damaged; rsctl has removed its remaining processes"
+    )
+    assert rsctl.processes(run) == []
 
 
 def test_a_run_of_another_container_is_cancelled_without_a_signal(rsctl: Rsctl) -> None:
