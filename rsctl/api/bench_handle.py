@@ -31,6 +31,7 @@ from rsctl.findings import ExitCode, JobState
 from rsctl.job.tracking import NOTIFY
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import now
 
 CANCEL_SECONDS = 60.0
 _WATCH_SECONDS = 0.5
@@ -128,12 +129,15 @@ class Bench:
             if not is_driven:
                 return
 
-    def neighbours(self, since: str) -> list[str]:
-        """The other runs that were active on this machine since its own runs after a time began."""
+    def neighbours(self, since: str | None = None) -> list[str]:
+        """The other runs that are active on this machine; with a time, those that were since its
+        own runs after that time began.
+        """
         with closing(Store()) as store:
             found = [run for run in store.unfinished(since=since) if not is_elsewhere(run)]
         own = self.record.all_runs
-        begun = min((run.created for run in found if run.run in own), default=None)
+        default = None if since else now()
+        begun = min((run.created for run in found if run.run in own), default=default)
         return [
             run.run
             for run in found

@@ -20,7 +20,7 @@ from rsctl.bench.prepare import prepare as make_bench_plan
 from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.run import Stop
 from rsctl.bench.schedule import TrialKeys, pending, unsuccessful
-from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError, counted
 from rsctl.images.git_commit import commit_of
 from rsctl.runs.store import Store, store_file
 from rsctl.runs.stream.metrics import MetricSpec
@@ -95,12 +95,19 @@ class PreparedBench:
         return [self.plan.cells[cell].submission for cell, _ in slots]
 
     def remarks(self, bench: Bench) -> list[str]:
-        """The savings by packing the remaining runs of a claimed bench. Raises RsctlError."""
-        slots = pending(bench.record, unsuccessful(bench.record)) if self.plan.is_packed else []
-        if not slots:
-            return []
-        with closing(Store()) as store:
-            return [pack_remark(store, self.plan, slots)]
+        """The other runs on this machine that may slow the remaining runs of a claimed bench, and
+        the savings by packing these. Raises RsctlError.
+        """
+        slots = pending(bench.record, unsuccessful(bench.record))
+        is_here = self.plan.rehearsal is not None or not self.plan.target.info.is_managed
+        found = []
+        if slots and is_here and (others := bench.neighbours()):
+            count = counted(len(others), "other run")
+            found.append(f"{count} on this machine, such as {others[0]}, may slow the bench")
+        if slots and self.plan.is_packed:
+            with closing(Store()) as store:
+                found.append(pack_remark(store, self.plan, slots))
+        return found
 
     def run(
         self,

@@ -79,7 +79,7 @@ def runs(
     2h; `target` is where they run. With `groups`, a group by run such as its bench, `limit` is a
     number of groups, each with all of its runs; a run without a group is its own. `on_outdated`
     gets the runs that may be out of date, and the runs that cannot be read; these are left out.
-    Raises RsctlError if the store cannot be used.
+    Raises RsctlError if the store cannot be used, or the target does not exist.
     """
     check_count("limit", limit)
     if name is not None:
@@ -89,6 +89,7 @@ def runs(
             raise wrong("name", name, why, remedy)
     if target is not None:
         check_text("target", target)
+        target_info(target)
     states = _known_states(states)
     since = None if since is None else moment("since", since)
     with closing(Store()) as store:

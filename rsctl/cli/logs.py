@@ -16,6 +16,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
+from rsctl.cli.silence import first_awaited, silence_told
 from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import failure_block, final_state_line
 from rsctl.runs.findings import LOG_REFUSED, NO_ANSWER
@@ -105,7 +106,11 @@ def command(
     Exit code: 0 regardless of the run's result, 9 if rsctl cannot follow the run to its end;
     `rsctl status --watch` exits with the run's exit code.
     """
-    handle = find_run(run, asks_cloud=failed or not follow)
+    handle = find_run(run, asks_cloud=False)
+    if failed:
+        with silence_told(handle.id):
+            handle.collect()
+        handle.reload()
     chosen = LogFilter(
         role=role,
         replicas=tuple(replica),
@@ -123,6 +128,7 @@ def command(
     write = _writer(output, replicas or handle.replicas)
     show_obstacle = _obstacles_since(now())
     batches = handle.log_batches(chosen, tail=tail, follow=follow, on_finding=show_obstacle)
+    batches = batches if follow else first_awaited(handle.id, batches)
     has_lines = tail == 0 or is_without_failure
     for batch in batches:
         write(batch)

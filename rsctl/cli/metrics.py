@@ -12,6 +12,7 @@ from rsctl.api import Run, RunRecord
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
+from rsctl.cli.silence import first_awaited
 from rsctl.cli.views.run_text import format_metric
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.stream.events import MetricEvent
@@ -41,9 +42,11 @@ def command(
     """Show the metrics of a run."""
     if follow and plot:
         context.fail("--plot draws the existing values and cannot be combined with --follow")
-    handle = find_run(run, asks_cloud=not follow)
+    handle = find_run(run, asks_cloud=False)
     shown = handle.metrics(name, nodes=nodes, follow=follow)
     if not follow:
+        shown = first_awaited(handle.id, shown)
+        handle.reload()
         _require(handle, name)
     if output == "json" or follow:
         for metric in shown:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from threading import Timer
+from typing import TypeVar
 
 from rsctl.api import awaited_clouds
 from rsctl.cli.show import print_message
 from rsctl.findings import JobState, RsctlError
 
 _SECONDS = 5.0
+
+_Item = TypeVar("_Item")
 
 
 @contextmanager
@@ -28,6 +32,13 @@ def silence_told(
         yield
     finally:
         timer.cancel()
+
+
+def first_awaited(reference: str, items: Iterator[_Item]) -> Iterator[_Item]:
+    """The items of a run; prints a line if its cloud takes long to give the first one."""
+    with silence_told(reference):
+        first = list(islice(items, 1))
+    return chain(first, items)
 
 
 def _tell(reference: str | None, consequence: str, excluded: Collection[JobState]) -> None:

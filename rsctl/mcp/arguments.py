@@ -21,6 +21,7 @@ _Target = Annotated[
     Optional[str],
     Meta(description=f"Where it runs: {', '.join(BUILT_IN)}. Default: the file's own target."),
 ]
+_Since = Annotated[Optional[str], Meta(description="Only since a time: 10m (ago) or RFC 3339.")]
 _Set = Annotated[
     dict[str, Any],
     Meta(description='Keys of the file with other values, such as {"workers.count": 8}.'),
@@ -97,6 +98,7 @@ class Logs(_Arguments):
     ] = []
     failed: Annotated[bool, Meta(description="Only the replica that failed first.")] = False
     text: Annotated[Optional[str], Meta(description="Only lines that contain this text.")] = None
+    since: _Since = None
 
 
 class Metrics(_Arguments):
@@ -104,6 +106,9 @@ class Metrics(_Arguments):
 
     run: _Run
     names: Annotated[list[str], Meta(description="Only these metrics. Default: all.")] = []
+    nodes: Annotated[
+        bool, Meta(description="The last values include the telemetry of nodes and of the cloud.")
+    ] = False
     tail: Annotated[
         int, Meta(ge=0, le=MOST_LINES, description="Also the last N values, as events.")
     ] = 0
@@ -169,3 +174,5 @@ class List(_Arguments):
     states: Annotated[
         list[str], Meta(description="Only runs in these states, such as running or failed.")
     ] = []
+    target: Annotated[Optional[str], Meta(description="Only runs on this target.")] = None
+    since: _Since = None

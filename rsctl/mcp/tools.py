@@ -22,6 +22,7 @@ from rsctl.api import (
     RsctlError,
 )
 from rsctl.api.advice import advice_json
+from rsctl.api.arguments import moment
 from rsctl.api.reconcile import ABOUT_RECORDS
 from rsctl.findings import error
 from rsctl.mcp import arguments
@@ -174,7 +175,12 @@ def _logs(_session: Session, given: arguments.Logs, _: Event) -> Any:
     def is_chosen(line: LogEvent) -> bool:
         return format_line(line.text) is not None and (text is None or text in line.text)
 
-    chosen = LogFilter(replicas=tuple(given.replicas), failed=given.failed, tail_of=is_chosen)
+    chosen = LogFilter(
+        replicas=tuple(given.replicas),
+        failed=given.failed,
+        since=given.since and moment("since", given.since),
+        tail_of=is_chosen,
+    )
     lines = [line for batch in run.log_batches(chosen, tail=given.tail) for line in batch]
     kept: deque[LogEvent] = deque()
     left = given.max_bytes
@@ -196,10 +202,10 @@ def _logs(_session: Session, given: arguments.Logs, _: Event) -> Any:
 def _metrics(_session: Session, given: arguments.Metrics, _: Event) -> Any:
     outdated = Outdated()
     run = api.run(given.run, on_outdated=outdated)
-    values = list(run.metrics(given.names, tail=given.tail))
+    values = list(run.metrics(given.names, nodes=given.nodes, tail=given.tail))
     names, known = given.names, run.summary()
     chosen = {name: known[name] for name in names if name in known} if names else known
-    if names and not chosen:
+    if names and not (chosen or values):
         remedy = f"it has {', '.join(known)}" if known else "it has logged none"
         message = f"{run.id} has no metric {', '.join(names)}"
         raise RsctlError(ExitCode.USAGE, error("metrics", message, remedy))
@@ -243,7 +249,14 @@ def _list(_session: Session, given: arguments.List, _: Event) -> Any:
         message = f"{unknown[0]!r} is not a state"
         raise RsctlError(ExitCode.USAGE, error("mcp", message, remedy))
     states, outdated = [JobState(state) for state in given.states], Outdated()
-    runs = api.runs(given.limit, name=given.name, states=states, on_outdated=outdated)
+    runs = api.runs(
+        given.limit,
+        name=given.name,
+        states=states,
+        target=given.target,
+        since=given.since,
+        on_outdated=outdated,
+    )
     return {"runs": [_shown(run.to_dict()) for run in runs], "findings": outdated.findings}
 
 

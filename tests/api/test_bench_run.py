@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import rsctl.api
 from rsctl.api import Bench, ExitCode, JobState, NullObserver, RsctlError, Run, Sample, Stop, Trial
+from rsctl.api.bench_run import PreparedBench
 from rsctl.bench.records import BenchRecord
 from rsctl.cli.app import run as command_line
 from rsctl.runs.folder import RunFolder
@@ -70,6 +72,14 @@ def test_runs_that_were_active_beside_those_of_a_bench() -> None:
     bench = Bench(BenchRecord(bench="b", name="b", cells=[{}], trials=[own], **about))
     assert bench.neighbours(at(7)) == ["meanwhile", "active"]
     assert bench.neighbours(at(13)) == []  # none of its own runs was active
+    assert bench.neighbours() == ["active"]
+    bench.record.trials.clear()
+    for is_managed, rehearsal in ((False, None), (True, "one"), (True, None)):
+        target = SimpleNamespace(info=SimpleNamespace(is_managed=is_managed))
+        plan: Any = SimpleNamespace(target=target, rehearsal=rehearsal, is_packed=False)
+        said = PreparedBench(None, plan).remarks(bench)  # type: ignore[arg-type]
+        line = "1 other run on this machine, such as active, may slow the bench"
+        assert said == ([line] if rehearsal or not is_managed else [])
     os.close(lock)
 
 

@@ -111,6 +111,8 @@ def test_a_list_of_one_target_asks_no_other_one(monkeypatch: pytest.MonkeyPatch)
     add("a-1")
     add("b-1", "running", "vertex", url="vertex://p/r/7")
     assert [run.id for run in api.runs(target="process")] == target.runs == ["a-1"]
+    with pytest.raises(RsctlError, match="there is no target 'vertx'"):
+        api.runs(target="vertx")
 
 
 FULL = DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))

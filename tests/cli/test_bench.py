@@ -357,12 +357,12 @@ def running(rsctl: Cli, job: str, *more: str) -> tuple[subprocess.Popen[bytes], 
     return process, wait_until(started)
 
 
-def test_other_runs_on_the_machine_are_named_after_a_bench(
+def test_other_runs_on_the_machine_are_named_before_and_after_a_bench(
     rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
-    def neighbours(_: Bench, since: str) -> list[str]:
+    def neighbours(_: Bench, since: str = "") -> list[str]:
         asked.append(since)
         return ["job-aaaaaa", "job-bbbbbb"]
 
@@ -374,8 +374,9 @@ def test_other_runs_on_the_machine_are_named_after_a_bench(
         f"warning: 2 other runs on this machine, such as job-aaaaaa, may have slowed the runs of "
         f"{bench}\n    -> measure again with --new when no other run is active\n"
     ) in done.err
-    [since], [run] = asked, rsctl("list", "--cells", "-n", "1", "-o", "json").json["runs"]
-    assert since < run["created"]
+    assert "2 other runs on this machine, such as job-aaaaaa, may slow the bench\n" in done.err
+    [_, since], [run] = asked, rsctl("list", "--cells", "-n", "1", "-o", "json").json["runs"]
+    assert "" < since < run["created"]
 
 
 def test_a_bench_has_the_commit_that_it_was_last_started_at(

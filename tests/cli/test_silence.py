@@ -63,9 +63,12 @@ def cloud(monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., MadeRun]) -> 
     return SilentCloud(make_run(RUN, target="vertex"), monkeypatch)
 
 
-@pytest.mark.parametrize("command", ["status @last", "list", "logs @last", "get @last"])
+@pytest.mark.parametrize(
+    "command",
+    ["status @last", "list", "get @last", "logs @last", "logs @last --failed", "metrics @last"],
+)
 def test_the_wait_for_a_cloud_is_told(rsctl: Cli, cloud: SilentCloud, command: str) -> None:
-    cloud.waits("reconcile")
+    cloud.waits("collect" if command.startswith(("logs", "metrics")) else "reconcile")
     assert rsctl(*command.split()).err.startswith("waiting for Vertex AI\n")
     assert "waiting" not in rsctl(*command.split(), "--quiet").err
 
@@ -136,8 +139,10 @@ def test_expired_credentials_are_told_once_and_that_the_job_continues(
     monkeypatch.setattr(VERTEX, "events", lambda run, *_, **__: expired(run))
     watched = rsctl("watch", RUN)
     assert (watched.code, watched.err) == (9, done.err)
-    for command in ("logs", "metrics"):
-        assert rsctl(command, "-f", RUN).err.count("they have expired") == 1
+    for command in ("logs", "logs -f", "logs --failed", "metrics", "metrics -f", "metrics --plot"):
+        shown = rsctl(*command.split(), RUN)
+        assert shown.err.startswith("error: they have expired\n    -> log in\n")
+        assert shown.err.count("they have expired") == 1
 
 
 def test_a_cancellation_with_an_unknown_result_says_so_once(

@@ -108,7 +108,7 @@ def test_a_server_reads_and_starts_nothing(rsctl: Cli, job: str, converse: Conve
         assert "this server is read-only" in (await agent("submit", job=job)).text
         assert (await agent("logs", run="x", tail=0)).text == (
             "logs: Expected `int` >= 1 - at `$.tail`"
-            "\n    -> arguments: run, tail, max_bytes, replicas, failed, text"
+            "\n    -> arguments: run, tail, max_bytes, replicas, failed, text, since"
         )
 
     converse(talk)

@@ -215,7 +215,7 @@ class LoggedRun:
 
     def log_batches(self, chosen: LogFilter, *, tail: int) -> list[list[LogEvent]]:
         assert chosen.tail_of
-        self.asked.append((chosen.replicas, chosen.failed, tail))
+        self.asked.append((chosen.replicas, chosen.failed, chosen.since, tail))
         return [[each] for each in self.lines if chosen.tail_of(each)]
 
     def log_findings(self) -> list[str]:
@@ -250,15 +250,17 @@ def test_the_end_of_a_log_within_some_bytes(
     found = tools.call(session, "logs", {"run": "r", **given}, Event())
     assert [event.text for event in found.pop("events")] == texts
     assert found == {"run": "job-1", "left_out": left_out, "findings": ["a finding"]}
-    assert run.asked == [((), False, 100)]
+    assert run.asked == [((), False, None, 100)]
 
 
 def test_lines_of_some_replicas(session: Session, answers: Callable[[str, Any], list[Any]]) -> None:
     run = LoggedRun(line('{"rsctl": "metrics", "step": 3, "loss": 0.5}', "stderr"))
     answers("run", run)
     given = {"run": "r", "replicas": ["worker-0", "worker-1/3"], "failed": True, "tail": 7}
+    given["since"] = "2026-01-31T13:00:00+01:00"
     found = tools.call(session, "logs", given, Event())
-    assert run.asked == [(("worker-0", "worker-1/3"), True, 7)]
+    since = "2026-01-31T12:00:00.000000Z"
+    assert run.asked == [(("worker-0", "worker-1/3"), True, since, 7)]
     assert found["events"] == [line("step 3  loss=0.5", "stderr")]
 
 
@@ -279,15 +281,17 @@ def test_metrics_by_their_names(
 ) -> None:
     asked: list[Any] = []
 
-    def metrics(names: list[str], tail: int) -> Any:
-        asked.append((names, tail))
+    def metrics(names: list[str], nodes: bool, tail: int) -> Any:
+        asked.append((names, nodes, tail))
         return iter(["event"])
 
     answers("run", SimpleNamespace(id="job-1", metrics=metrics, summary=lambda: {"a": 1, "b": 2}))
     found = tools.call(session, "metrics", {"run": "r", "names": names, "tail": 3}, Event())
     assert found == {"run": "job-1", "metrics": expected, "events": ["event"], "findings": []}
     assert list(found["metrics"]) == list(expected)
-    assert asked == [(names, 3)]
+    given = {"run": "r", "names": ["node.cpu"], "nodes": True}
+    assert tools.call(session, "metrics", given, Event())["events"] == ["event"]
+    assert asked == [(names, False, 3), (["node.cpu"], True, 0)]
 
 
 @pytest.mark.parametrize(
@@ -360,11 +364,12 @@ def test_a_list_of_runs_in_some_states(
     listed = {"runs": [{"run": "job-1"}], "findings": []}
     assert tools.call(session, "list", {}, Event()) == listed
     given = {"limit": 3, "name": "train*", "states": ["failed", "running"]}
-    tools.call(session, "list", given, Event())
+    tools.call(session, "list", {**given, "target": "vertex", "since": "2h"}, Event())
     states = [JobState.FAILED, JobState.RUNNING]
-    assert [(limit, named["name"], named["states"]) for (limit,), named in calls] == [
-        (20, None, []),
-        (3, "train*", states),
+    names = ("name", "states", "target", "since")
+    assert [(limit, *map(named.get, names)) for (limit,), named in calls] == [
+        (20, None, [], None, None),
+        (3, "train*", states, "vertex", "2h"),
     ]
     known = ", ".join(state.value for state in JobState)
     assert refused(session, "list", states=["failed", "lost", "x"]) == usage(

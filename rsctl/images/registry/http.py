@@ -7,6 +7,7 @@ import json
 import os
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -183,9 +184,11 @@ def _session() -> requests.Session:
     )
     # Docker trusts any given certificate: of an authority without key usage, which urllib3 refuses
     # from Python 3.13 on, and one that another has signed.
-    context, adapter = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), session.adapters["https://"]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    adapter.init_poolmanager(1, 1, ssl_context=context)  # type: ignore[attr-defined]
+    adapter: Any = session.adapters["https://"]
+    adapter.init_poolmanager(1, 1, ssl_context=context)
+    adapter.proxy_manager_for = partial(adapter.proxy_manager_for, ssl_context=context)
     return session
 
 

@@ -135,8 +135,9 @@ def _goodput(found: Goodput) -> Markup | None:
     why = f"Unknown: {found.unknown}." if found.unknown else None
     if found.share is not None:
         why = f"{found.share:.1%} of the paid time went into new steps."
+    until = found.until and f" By the log until {found.until[:19].replace('T', ' ')} UTC."
     head = ("cause", "time", "part of the paid time", "cost")
-    return section("Goodput", paragraph(why), table(head, rows, only_filled=True))
+    return section("Goodput", paragraph(why, until), table(head, rows, only_filled=True))
 
 
 def _seconds(value: float) -> str:

@@ -100,6 +100,8 @@ class Collector:
     @property
     def end_of_placement(self) -> PlacementEnd | None:
         """Why the run moves to its next placement, after all of its job here is collected."""
+        if self._end_here is None:  # then do not open the log, which a silent cloud prevents
+            return None
         is_pending = self._progress.running and not self._is_log_over()
         return None if is_pending else self._end_here
 

@@ -20,6 +20,7 @@ import pytest
 import urllib3.connection
 from urllib3.util.ssl_ import create_urllib3_context
 
+from rsctl.clients import sessions
 from rsctl.findings import RsctlError
 from rsctl.images.registry import http
 from rsctl.images.registry.challenge import authorization
@@ -371,13 +372,52 @@ def test_a_certificate_that_nobody_knows(private_registry: str) -> None:
     assert f"/etc/docker/certs.d/{private_registry}/ca.crt" in remedy
 
 
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The addresses to which a proxy has connected, which is used for this machine too."""
+    connected: list[str] = []
+
+    def copy(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while block := source.recv(1 << 16):
+                sink.sendall(block)
+            sink.shutdown(socket.SHUT_WR)
+
+    class Tunnel(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            connected.append(self.path)
+            host, _, port = self.path.partition(":")
+            with socket.create_connection((host, int(port))) as other:
+                self.send_response(200)
+                self.end_headers()
+                back = threading.Thread(target=copy, args=(other, self.connection))
+                back.start()
+                copy(self.connection, other)
+                back.join()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setattr(sessions, "is_loopback", lambda _: False)
+    with server:
+        yield connected
+        server.shutdown()
+
+
+@pytest.mark.parametrize("has_proxy", [False, True])
 def test_an_authority_that_docker_knows_for_a_registry(
-    private_registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    private_registry: str,
+    has_proxy: bool,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """https://docs.docker.com/engine/security/certificates/
 
     From Python 3.13 on urllib3 is strict: it refuses an authority without key usage.
     """
+    connected = request.getfixturevalue("proxied") if has_proxy else []
 
     def strict_context(**given: Any) -> ssl.SSLContext:
         context = create_urllib3_context(**given)
@@ -397,6 +437,7 @@ def test_an_authority_that_docker_knows_for_a_registry(
     for trusted in ("authority.pem", "server.pem"):  # Go takes any certificate for an authority
         (folder / "ca.crt").write_bytes((tmp_path / trusted).read_bytes())
         assert find_pushed(f"{private_registry}/a:v1", None) == DIGEST
+    assert set(connected) == ({private_registry} if has_proxy else set())
 
 
 def test_a_user_without_a_home(serve: StartScript, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,18 @@ def test_a_run_on_plain_processes_has_no_image(make_run: Make) -> None:
     assert '<th scope="row">image</th><td>none: plain processes</td>' in page_of(made)
 
 
+def test_goodput_says_until_when_the_log_of_a_running_run_is_known(make_run: Make) -> None:
+    made = make_run(target="vertex")
+    made.state(1, JobState.RUNNING)
+    for step in range(3):
+        made.metric(2 + step, "loss", 1.0, step=step)
+    made.store.keep(made.run, [], json.dumps({"read_until": at(5)}).encode(), [])
+    said = "of the paid time went into new steps."
+    assert f"{said} By the log until 2026-01-31 12:00:05 UTC.</p>" in page_of(made)
+    made.succeed(9)
+    assert f"{said}</p>" in page_of(made)
+
+
 def test_the_parts_of_a_section_by_name(make_run: Make) -> None:
     """The live page of `rsctl ui` replaces each by its name."""
     made = make_run().succeed(9)

@@ -98,6 +98,8 @@ class FakeJob:
         return JobDescription(name="Their Job", created=at(0), pools=POOLS)
 
     def log(self, cursor: Mapping[str, Any], _pools: list[Pool], created: str) -> FakeLog:
+        if self.cloud.unreachable:  # of a job that is not known yet the cloud is asked
+            raise Unreachable("the cloud gives no answer")
         self.cloud.log_since = created
         return FakeLog(self.cloud, cursor.get("read", 0))
 

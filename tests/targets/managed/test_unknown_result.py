@@ -112,6 +112,20 @@ def test_a_log_that_may_be_read_later_is_collected_then(
     assert told.count("job succeeded") == 1
 
 
+def test_a_caller_that_asks_a_silent_cloud_once_has_what_is_here(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as `logs` without a network."""
+    monkeypatch.setenv("RSCTL_CLOUD_PACE", "0.01")
+    target.collect(run)
+    for ask in (target.reconcile, target.collect):
+        target.release(run)
+        cloud.unreachable = ENDLESS
+        ask(run)
+    target.release(run)
+    assert stored(run).state is JobState.RUNNING
+
+
 def test_a_caller_that_asks_once_hears_of_it_at_once(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:

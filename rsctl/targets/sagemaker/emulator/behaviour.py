@@ -21,8 +21,9 @@ class Behaviour(EmulatorBehaviour):
     machines that is billed.
 
     Quotas have names such as `ml.c5n.9xlarge for training job usage`; a type that is not listed has
-    no limit. A job that has waited `give_up` for machines fails, unless it sets its own
-    limit. A preemption interrupts managed spot training; any other job has an internal error.
+    no limit. A job that has waited `give_up` for machines fails, unless it sets its own limit. A
+    job on spot machines ends then as at its own limit, which may be days away. A preemption
+    interrupts managed spot training; any other job has an internal error.
 
     A log token is valid for `token_life`. Rates are requests a second: `log_reads` of
     FilterLogEvents and of GetLogEvents, `stream_reads` of DescribeLogStreams.

@@ -115,12 +115,12 @@ class TrainingJobThread(JobThread):
     def _wait_for_capacity(self) -> Outcome | None:
         pending = self._stopping.get("MaxPendingTimeInSeconds")
         longest = pending or self._behaviour.give_up * self._behaviour.pace
-        give_up = time.monotonic() + longest if self._wait_until == _NEVER else _NEVER
+        give_up = time.monotonic() + longest
         machines = {group.machine for group in groups_of(self._record["ResourceConfig"])}
         while self._behaviour.is_out_of_stock(self._resources.region, machines):
             self._record.enter("Pending" if pending else "Starting", _SCARCE)
             if time.monotonic() > give_up:
-                return outcomes.NO_CAPACITY
+                return outcomes.MAX_WAIT if self._record.is_spot else outcomes.NO_CAPACITY
             if outcome := self._wait(_RETRY):
                 return outcome
         return None

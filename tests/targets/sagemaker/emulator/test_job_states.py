@@ -134,6 +134,9 @@ def test_spot_machines_that_do_not_come(account: Account, behaviour: Behaviour) 
     account.create(**{**SPOT, "StoppingCondition": limits})
     ended = account.wait("j", "MaxWaitTimeExceeded")
     assert ended["TrainingJobStatus"] == "Stopped"
+    behaviour.give_up = 100
+    account.create("other", **SPOT)  # whose limit is two hours
+    account.wait("other", "MaxWaitTimeExceeded")
 
 
 def test_an_interruption_as_a_behaviour(account: Account, behaviour: Behaviour) -> None:
