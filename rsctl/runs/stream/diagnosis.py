@@ -77,7 +77,8 @@ _EFFECTS = frozenset(
     | {"pipe", "ray-worker"}
 )
 _CUDA_CODE = re.compile(
-    r"(?:(?i:CUDA (?:driver|runtime) error)|Triton Error \[\w{3,4}\]|\bcudaError[A-Z]\w{1,60}"
+    r"(?:(?i:CUDA (?:driver|runtime) error)|Triton Error \[\w{3,4}\](?!: invalid arg)"
+    r"|\bcudaError[A-Z]\w{1,60}"
     r"|CUDA_ERROR_\w{1,60}): (?=\w)"
 )
 """The words of CuPy, Triton, XLA and TensorFlow before the text of an error of CUDA."""

@@ -268,6 +268,25 @@ EXCEPTION_KINDS = (
         "move the call in the script's line in the traceback into the function or context that the "
         "message names, or after the package's own initialization",
     ),
+    cause(
+        "file-missing",
+        r"errors_impl\.NotFoundError: ",
+        "TensorFlow did not find a file, a checkpoint's key or a registered operation",
+        "compare the path with the inputs of the job, or the key with those of the checkpoint; an "
+        "operation of another package must be imported before, in a version for this TensorFlow",
+    ),
+    cause(
+        "data-file",
+        r"errors_impl\.DataLossError: ",
+        "a record or checkpoint that TensorFlow reads is damaged, or has another format",
+        "write or download it again; compression_type of TFRecordDataset must be that of the file",
+    ),
+    cause(
+        "gpu-memory",
+        r"errors_impl\.ResourceExhaustedError: ",
+        "TensorFlow found no free memory, on the GPU or the node",
+        "use a smaller batch or mixed precision, and let no other process use the GPU",
+    ),
     *CLEAR_KINDS,
     *RAISER_KINDS,
     cause(
@@ -360,25 +379,6 @@ EXCEPTION_KINDS = (
     ),
     *MESSAGE_KINDS,
     REFUSED,
-    cause(
-        "file-missing",
-        r"errors_impl\.NotFoundError: ",
-        "TensorFlow did not find a file, a checkpoint's key or a registered operation",
-        "compare the path with the inputs of the job, or the key with those of the checkpoint; an "
-        "operation of another package must be imported before, in a version for this TensorFlow",
-    ),
-    cause(
-        "data-file",
-        r"errors_impl\.DataLossError: ",
-        "a record or checkpoint that TensorFlow reads is damaged, or has another format",
-        "write or download it again; compression_type of TFRecordDataset must be that of the file",
-    ),
-    cause(
-        "gpu-memory",
-        r"errors_impl\.ResourceExhaustedError: ",
-        "TensorFlow found no free memory, on the GPU or the node",
-        "use a smaller batch or mixed precision, and let no other process use the GPU",
-    ),
     cause(
         "setting",
         r"^[\w.]{0,80}\.(?:InvalidArgument|FailedPrecondition|OutOfRange|Unimplemented)Error: ",

@@ -67,6 +67,7 @@ SCRIPT_CAUSES = (
         r"|[Cc]annot find a working triton installation|TritonMissing|Triton compilation failed"
         r"|CompilationError: at \d{1,5}:(?:[^\n]{0,300}\n){1,60}? {0,200}\^\n([^\n]{1,160})"
         r"|(?:OutOfResources|PTXASError|CompilationError): ([^\n]{1,160})"
+        r"|(Triton Error \[\w{3,4}\]: invalid argument)"
         r"|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"
         r"|BackendCompilerFailed: backend='(\w{1,30})' raised"
         r"|BackendCompilerFailed: (?!backend=')([^\n]{1,160})"

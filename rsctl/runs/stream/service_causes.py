@@ -100,8 +100,9 @@ SERVICE_CAUSES = (
     ),
     cause(
         "throttled",
-        r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
-        r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
+        r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException"
+        r"|\w{0,20}ThroughputExceeded\w{0,20})\) when calling the (\w{1,60})"
+        r"|Throttling\w{0,20}: Rate exceeded"
         r"|rateLimitExceeded|userRateLimitExceeded|exceptions\.TooManyRequests: 429"
         r"|'Code': '(?:Throttling\w{0,20}|SlowDown)'|Please reduce your request rate"
         r"|ErrorCode:(?:ServerBusy|OperationTimedOut)"
@@ -387,17 +388,11 @@ GENERAL_SERVICE_CAUSES = (
     ),
     cause(
         "credentials-invalid",
-        r"google\.auth\.exceptions\.(\w{1,60}(?<!Transport)Error: [^\n]{1,160})",
-        "Google's client found no valid credentials, or could not use them: {names}",
+        r"google\.auth\.exceptions\.(\w{1,60}Error: [^\n]{1,160})",
+        "Google's client found no valid credentials, or could not obtain a token: {names}",
         "use the job's service account; correct the file that GOOGLE_APPLICATION_CREDENTIALS "
-        "names, or remove that variable from run.env and the image",
-    ),
-    cause(
-        "network",
-        r"google\.auth\.exceptions\.(TransportError: [^\n]{1,160})",
-        "Google's client could not reach the server that gives credentials: {names}",
-        "check the job's network: metadata.google.internal must be reachable without a proxy "
-        "(NO_PROXY), and oauth2.googleapis.com for keys",
+        "names, or remove that variable from run.env and the image; metadata.google.internal must "
+        "be reachable without a proxy (NO_PROXY)",
     ),
     cause(
         "cloud-call",

@@ -49,12 +49,6 @@ STATUS_CAUSES = (
         "machine gives this, too",
     ),
     cause(
-        "throttled",
-        _coded(r"throttl|throughput_?exceeded|slow_?down|too_?many_?requests"),
-        "a cloud service limits the rate of calls: {names}",
-        "let fewer ranks call it, with increasing pauses (botocore: AWS_RETRY_MODE=adaptive)",
-    ),
-    cause(
         "quota",
         _coded(r"limit_?exceeded|quota|too_?many|count_?exceeded|resource_?exhausted"),
         "a quota of the account, or a limit of the service, is used up: {names}",

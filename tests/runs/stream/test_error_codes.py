@@ -89,6 +89,16 @@ def test_a_status_of_neurons_runtime_says_what_failed(status: str, message: str)
         ("TypeError: bad operand type for unary -: 'str'", "wrong-type", "another type"),
         ("TypeError: sequence item 0: expected str instance, int found", "wrong-type", "another"),
         ("TypeError: keywords must be strings", "wrong-type", "another type"),
+        # https://github.com/pytorch/torchdynamo/issues/1804
+        ("RuntimeError: Triton Error [CUDA]: invalid argument", "compile", "invalid argument"),
+        ("RuntimeError: CUDA driver error: invalid argument", "gpu-arguments", "invalid argument"),
+        # https://github.com/tensorflow/tensor2tensor/issues/45
+        (
+            "tensorflow.python.framework.errors_impl.NotFoundError: No session factory registered "
+            "for the given session options",
+            "file-missing",
+            "registered operation",
+        ),
         (
             "google.auth.exceptions.MalformedError: The file a.json has no valid type.",
             "credentials-invalid",
