@@ -251,6 +251,7 @@ EXCEPTION_KINDS = (
     cause(
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
+        r"|^FileNotFoundError: "
         r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
         r"|(?:data(?:set)?|images?) root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist"
         r"|doesn't exists?)\b",

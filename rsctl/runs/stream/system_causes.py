@@ -97,7 +97,8 @@ GENERAL_SYSTEM_CAUSES = (
     cause(
         "file-missing",
         r"FileNotFoundError: \[Errno 2\] (No such file or directory)(?!:)|(\bOs \{ code: 2, "
-        r"[^\n]{1,200})",
+        r"[^\n]{1,200})|(?:Error[^\n]{0,60}|\bException): (No such "
+        r"file or directory \(os error 2\))",
         "a file or folder does not exist, and the error does not name it: {names}",
         "see the script's line in the traceback for its path: it may be the working directory, "
         "which was deleted, a file of certificates, or a folder of a file that is written",

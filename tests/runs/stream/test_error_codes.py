@@ -92,6 +92,22 @@ def test_a_status_of_neurons_runtime_says_what_failed(status: str, message: str)
         # https://github.com/pytorch/torchdynamo/issues/1804
         ("RuntimeError: Triton Error [CUDA]: invalid argument", "compile", "invalid argument"),
         ("RuntimeError: CUDA driver error: invalid argument", "gpu-arguments", "invalid argument"),
+        # By safetensors 0.8, tokenizers 0.23, pyarrow 25, numpy 2.4 and click 8.5.
+        (
+            "safetensors_rust.SafetensorError: Error while serializing: I/O error: No such file or "
+            "directory (os error 2)",
+            "file-missing",
+            "os error 2",
+        ),
+        ("Exception: No such file or directory (os error 2)", "file-missing", "os error 2"),
+        ("FileNotFoundError: /data/train.parquet", "file-missing", "/data/train.parquet"),
+        (
+            "IndexError: only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+            "integer or boolean arrays are valid indices",
+            "wrong-type",
+            "another type",
+        ),
+        ("Error: Option '--lr' requires an argument.", "arguments", "--lr"),
         # https://github.com/tensorflow/tensor2tensor/issues/45
         (
             "tensorflow.python.framework.errors_impl.NotFoundError: No session factory registered "
@@ -124,4 +140,5 @@ def _causes(error: str) -> list[Finding]:
         "    run(x)",
         *error.split("\n"),
     ]
-    return known_causes(lines if error[0] != "N" and "srun" not in error else lines[3:], 1, None)
+    is_raised = not error.startswith(("NVRM", "srun", "Error: "))
+    return known_causes(lines if is_raised else lines[3:], 1, None)
