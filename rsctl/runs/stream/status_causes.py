@@ -16,7 +16,8 @@ def _coded(words: str) -> str:
     return (
         rf"An error occurred (\({code}\) when calling the \w{{1,60}}[^\n]{{0,160}})"
         rf"|google\.api_core\.exceptions\.({code}: [^\n]{{0,160}})|ErrorCode:({code})"
-        rf"|status = StatusCode\.{code}\s{{1,9}}details = (\"[^\n]{{0,200}})"
+        rf"|(?:Error|Rendezvous): <\w{{1,40}} of RPC that terminated with:\s{{1,9}}status = "
+        rf"StatusCode\.{code}\s{{1,9}}details = (\"[^\n]{{0,200}})"
     )
 
 

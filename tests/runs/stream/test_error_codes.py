@@ -128,6 +128,19 @@ def test_the_number_or_the_class_of_an_error_decides(error: str, code: str, said
     assert said in cause.message
 
 
+def test_a_call_of_grpc_whose_failure_is_only_logged_is_not_the_cause() -> None:
+    logged = "no upload: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+    logged += 'StatusCode.UNAVAILABLE\n\tdetails = "no"\n>\nstep 8'
+    lines = logged.split("\n")
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 8, in main',
+        "    run(x)",
+    ]
+    [cause] = known_causes([*lines, *raised, "TypeError: keywords must be strings"], 1, None)
+    assert cause.code == "wrong-type"
+
+
 def test_a_limit_of_the_command_timeout_has_its_cause() -> None:
     [cause] = known_causes(["step 7"], 124, None)
     assert (cause.code, "raise the limit" in (cause.remedy or "")) == ("signal", True)
