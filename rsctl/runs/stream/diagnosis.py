@@ -64,7 +64,8 @@ _EARLIER = "an earlier error of its log may be the reason: "
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
-    r"\(ignored\)\s*$|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
+    r"\(ignored\)\s*$|\bfailed call to cuInit: "
+    r"|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
     r"|Retrying \(Retry\(|[Rr]etrying (?:in \d|after |because )"
     r"|thrown while requesting [A-Z]{3,6} |\b[Ss]kipping [^\n:]{1,200} because "
     r"|retryable exception: |^(?:[^\n]{0,60}[|\]:] {0,2})?[Ii]gnor(?:ing|ed) |, skipped: "

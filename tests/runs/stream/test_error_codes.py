@@ -141,6 +141,21 @@ def test_a_call_of_grpc_whose_failure_is_only_logged_is_not_the_cause() -> None:
     assert cause.code == "wrong-type"
 
 
+def test_a_training_of_tensorflow_that_continues_without_a_gpu_is_not_the_cause() -> None:
+    # https://github.com/sglvladi/TensorFlowObjectDetectionTutorial/issues/79
+    logged = (
+        "2021-05-19 14:25:18.473291: E tensorflow/stream_executor/cuda/cuda_driver.cc:328] failed "
+        "call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
+    )
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 8, in main',
+        "    run(x)",
+    ]
+    [cause] = known_causes([logged, *raised, "TypeError: keywords must be strings"], 1, None)
+    assert cause.code == "wrong-type"
+
+
 def test_a_limit_of_the_command_timeout_has_its_cause() -> None:
     [cause] = known_causes(["step 7"], 124, None)
     assert (cause.code, "raise the limit" in (cause.remedy or "")) == ("signal", True)
