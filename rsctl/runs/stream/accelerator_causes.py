@@ -107,7 +107,7 @@ ACCELERATOR_CAUSES = (
         "neuron-device",
         r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d"
         r"|TDRV:tdrv_init_mla_phase1\W[^\n]{0,40}Could not open the device"
-        r"|NERR_RESOURCE_NC|[Ii]nsuffici?ent NCs|NRT_LOAD_NOT_ENOUGH_NC"
+        r"|NERR_RESOURCE_NC|[Ii]nsuffici?ent NCs|NRT_(?:LOAD_NOT_ENOUGH_NC|EXEC_NC_BUSY)"
         r"|Neuron ?Core\(s\) not available|Neuron runtime cannot be initialized"
         r"|PJRT_Client_Create: [^\n]{0,120}num_devices > 0",
         "a process found no free Neuron device",
@@ -154,17 +154,44 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "neuron-network",
-        r"likely not enough EFA devices|(?:ENC|CCOM)[: ][^\n]{0,120}?(?:failed to (?:connect"
-        r"|accept)"
-        r"|[Cc]onnection refused|OFI plugin|net plugin)",
+        r"NRT_NETWORK|likely not enough EFA devices|(?:ENC|CCOM)[: ][^\n]{0,120}?(?:failed"
+        r" to (?:connect|accept)|[Cc]onnection refused|OFI plugin|net plugin)",
         "Neuron's collectives could not connect the nodes",
         "use a machine type with EFA, and as many ranks on each node as it has NeuronCores, with "
         "groups that fit its ring; the security group must allow all traffic within itself",
     ),
     cause(
+        "nan-loss",
+        r"NRT_EXEC_COMPLETED_WITH_NUM_ERR",
+        "a NeuronCore computed a value that is NaN",
+        "use a smaller learning rate, more warm-up, clipped gradients or bf16 with stochastic "
+        "rounding (NEURON_RT_STOCHASTIC_ROUNDING_EN=1); look at the batch of that step",
+    ),
+    cause(
+        "neuron-run",
+        r"NRT_(?:HW_ERROR|EXEC_HW_ERR_(?!COLLECTIVES)|EXEC_UNIT|EXEC_COMPLETED_WITH_ERR)\w{0,30}",
+        "a Neuron device failed, not the script",
+        "submit again; with limits.retries and checkpoints, a job resumes automatically",
+    ),
+    cause(
+        "neuron-run",
+        r"NRT_(?:EXEC_HW_ERR_COLLECTIVES|EXEC_SW_NQ|TIMEOUT|COLL_PENDING)|nrt_\w{1,40} status=5\b",
+        "a collective operation or an execution of Neuron did not end: another worker failed, or "
+        "runs other operations",
+        "see the logs of all replicas for the first failure; all ranks must run the same graphs in "
+        "the same order; if one machine alone fails, submit again on another one",
+    ),
+    cause(
+        "neuron-run",
+        r"(NRT_(?:EXEC_OOB|EXEC_BAD_INPUT|INVALID\w{0,10}))",
+        "a graph of Neuron got an input that it does not accept: {names}",
+        "look for an index outside its table, such as a label or token above the vocabulary, and "
+        "for inputs of other shapes or types than the graph was compiled for",
+    ),
+    cause(
         "neuron-run",
         r"nrt_(?!tensor_allocate|load)\w{1,40}[^\n]{0,40}?(?:status=[1-9]|failed)"
-        r"|NRT_(?:EXEC|TIMEOUT|FAILURE|UNINITIALIZED|QUEUE|INVALID)\w{0,30}|NERR_(?!RESOURCE)\w+",
+        r"|NRT_(?:EXEC|FAILURE|UNINITIALIZED|CLOSED|QUEUE)\w{0,30}|NERR_(?!RESOURCE)\w+",
         "Neuron's runtime failed on a NeuronCore",
         "see the first ERROR line of NRT or TDRV in the log: numerical errors come from the "
         "model, hardware errors go away with another machine, and a timeout follows a lost rank",

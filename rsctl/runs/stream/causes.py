@@ -21,6 +21,7 @@ from rsctl.runs.stream.network_causes import NETWORK_CAUSES
 from rsctl.runs.stream.package_causes import BINARY_CAUSES, PACKAGE_CAUSES
 from rsctl.runs.stream.service_causes import GENERAL_SERVICE_CAUSES, SERVICE_CAUSES, cause
 from rsctl.runs.stream.start_causes import COMMAND_CAUSES, SCRIPT_START_CAUSES
+from rsctl.runs.stream.status_causes import STATUS_CAUSES
 from rsctl.runs.stream.system_causes import GENERAL_SYSTEM_CAUSES
 
 CAUSES = (
@@ -140,6 +141,7 @@ GENERAL_CAUSES = (
         "JSON Lines, to be read line by line; hyperparameters of SageMaker are JSON values, too",
     ),
     *GENERAL_SERVICE_CAUSES,
+    *STATUS_CAUSES,
     *GENERAL_ACCELERATOR_CAUSES,
 )
 """The fallback if no other cause is found."""

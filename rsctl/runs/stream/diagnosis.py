@@ -20,6 +20,7 @@ from rsctl.runs.stream.exception_kinds import (
     EXCEPTION_KINDS,
     IMPORT_KIND,
     OWN_CHECK,
+    OWN_KINDS,
     PACKAGE_FAILED,
     PACKAGE_REFUSED,
     PLAIN_KINDS,
@@ -40,7 +41,7 @@ from rsctl.runs.stream.exceptions import (
     without_prose,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
-from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY, NO_ACCESS, NO_ACCESS_REMEDY
+from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY
 from rsctl.runs.stream.message_kinds import MESSAGE_KINDS
 from rsctl.runs.stream.nccl_kinds import NCCL_KINDS
 from rsctl.runs.stream.raiser_kinds import PLACES
@@ -63,7 +64,8 @@ _EARLIER = "an earlier error of its log may be the reason: "
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
-    r"\(ignored\)\s*$|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
+    r"\(ignored\)\s*$|\bfailed call to cuInit: "
+    r"|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
     r"|Retrying \(Retry\(|[Rr]etrying (?:in \d|after |because )"
     r"|thrown while requesting [A-Z]{3,6} |\b[Ss]kipping [^\n:]{1,200} because "
     r"|retryable exception: |^(?:[^\n]{0,60}[|\]:] {0,2})?[Ii]gnor(?:ing|ed) |, skipped: "
@@ -75,6 +77,13 @@ _EFFECTS = frozenset(
     {NCCL, LOST_PEER, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons"}
     | {"pipe", "ray-worker"}
 )
+_CUDA_CODE = re.compile(
+    r"(?:(?i:CUDA (?:driver|runtime) error)|Triton Error \[\w{3,4}\](?!: invalid arg)"
+    r"|\bcudaError[A-Z]\w{1,60}"
+    r"|CUDA_ERROR_\w{1,60}): (?=\w)"
+)
+"""The words of CuPy, Triton, XLA and TensorFlow before the text of an error of CUDA."""
+
 _SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
 """The report on a process of torch.multiprocessing, if its own traceback is missing."""
 
@@ -196,24 +205,17 @@ _ENDINGS: Mapping[int | str, Finding] = {
         "native code aborted (SIGABRT), as after a failed assertion or a watchdog's timeout",
         f"see the last lines of the log; {_FAULT_HANDLER}",
     ),
-    "SIGILL": note(
-        "processor",
-        "native code contains an instruction that the machine's processor does not "
-        "support (SIGILL)",
-        "install builds for older processors (without AVX-512), or use a newer machine type",
-    ),
     "SIGFPE": note("crash", "native code divided by zero or overflowed (SIGFPE)", _FAULT_HANDLER),
-    "SIGBUS": note("shared-memory", NO_ACCESS, NO_ACCESS_REMEDY),
     "SIGALRM": note(
         "signal",
         "a timer that the program had set ended it (SIGALRM)",
         "look for signal.alarm or setitimer in the script and its packages: give it more time, or "
         "find out what took so long",
     ),
-    "SIGXCPU": note(
+    124: note(
         "signal",
-        "it used more CPU time than its limit permits (SIGXCPU)",
-        "raise `ulimit -t` where the job starts, or RLIMIT_CPU in the script",
+        "the command `timeout` ended the program at its limit (exit code 124)",
+        "raise the limit of `timeout` in run.command, or let the program end before: fewer steps",
     ),
     2: note(
         "arguments",
@@ -319,7 +321,9 @@ def known_causes(
         general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
     found = [note(each.code, each.message, _at_line(each.remedy, raised)) for each in found]
-    known = _ENDINGS.get(signal or exit_code)
+    known = _ENDINGS.get(signal or exit_code) or next(
+        iter(_causes(SIGNAL_CAUSES, f"received {signal}")), None
+    )
     found = _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
     return found or _ended_from_outside(signal) or ([_EXIT] if exit_code == _MINUS_ONE else [])
 
@@ -479,6 +483,8 @@ def _kind_of(raised: Raised) -> KnownError:
         kind = PACKAGE_FAILED
     elif is_check and not settings and (is_general or is_of_value):
         kind = OWN_CHECK
+    elif kind is UNKNOWN:
+        kind = find_known_error(OWN_KINDS, raised.text) or kind
     package = _END_OF_PACKAGE.split(raised.inside)[0]
     place = raised.position or ""
     call = raised.call + "..." * raised.call.endswith("(")
@@ -558,7 +564,8 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 def _text(lines: Iterable[str]) -> str:
     short = [line for line in _shortened(list(lines)) if not _RETRIED.search(line)]
     short = [line for line in short if not is_below_error(line)]
-    return "\n".join(without_prose(without_marks(unwrapped(short))))
+    text = "\n".join(without_prose(without_marks(unwrapped(short))))
+    return _CUDA_CODE.sub("CUDA error: ", text)
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:

@@ -75,6 +75,36 @@ SIGNAL_CAUSES = (
         "replicas; PYTHONFAULTHANDLER=1 in run.env shows the position",
     ),
     cause(
+        "signal",
+        _by_signal(10, "SIGUSR1", r"User defined signal 1")
+        + "|"
+        + _by_signal(12, "SIGUSR2", r"User defined signal 2"),
+        "a process was ended by a signal of its scheduler or launcher (SIGUSR1 or SIGUSR2), which "
+        "the script does not handle",
+        "Slurm sends it before the time limit (--signal): raise the limit, and let the script "
+        "handle the signal (signal.signal), write a checkpoint and end, or remove the option",
+    ),
+    cause(
+        "signal",
+        _by_signal(24, "SIGXCPU", r"CPU time limit exceeded"),
+        "a process used more CPU time than its limit permits (SIGXCPU)",
+        "raise the limit (`ulimit -t`, resource.setrlimit), or use fewer threads and workers",
+    ),
+    cause(
+        "system-call",
+        _by_signal(25, "SIGXFSZ", r"File size limit exceeded"),
+        "a process wrote a larger file than its limit permits (SIGXFSZ)",
+        "raise the limit (`ulimit -f`), or write smaller files: sharded checkpoints, "
+        "max_shard_size",
+    ),
+    cause(
+        "system-call",
+        _by_signal(31, "SIGSYS", r"Bad system call"),
+        "a process made a call that the container or the node forbids (SIGSYS)",
+        "give the container the call (docker --security-opt seccomp=...), or use a newer container "
+        "engine on the node, which knows the calls of the image's system",
+    ),
+    cause(
         "killed",
         _by_signal(
             9,
@@ -109,14 +139,14 @@ REPORT_CAUSES = (
     ),
     cause(
         "signal",
-        _by_signal(1, "SIGHUP", r"(?m:^Hangup$)"),
+        _by_signal(1, "SIGHUP", r"(?m:(?:^|: )Hangup$)"),
         "a process was ended by SIGHUP, as its terminal or connection was closed, and did not fail "
         "itself",
         "start it so that it outlives the terminal: with rsctl, by sbatch, or in tmux",
     ),
     cause(
         "signal",
-        _by_signal(2, "SIGINT", r"(?m:^KeyboardInterrupt$)"),
+        _by_signal(2, "SIGINT", r"(?m:^KeyboardInterrupt$|: Interrupt$)"),
         "a process was interrupted (SIGINT, as by Ctrl-C), and did not fail itself",
         "find out who sent it: a user, a notebook or service that stops its programs so, or the "
         "launcher after the failure of another process, whose log then has the reason",

@@ -55,8 +55,34 @@ OWN_CHECK = cause(
 )
 """The kinds of exceptions that only the package, or the script's line, explains."""
 
+OWN_KINDS = (
+    cause(
+        "wrong-type",
+        r"^TypeError: (?!Can't instantiate)",
+        "a value has another type than the operation takes",
+        "print its type in {call}, and compare it with the type that the message names: a text, a "
+        "list or a dict in place of a number or the reverse, or an object of another version of a "
+        "package",
+    ),
+    cause(
+        "script-failed",
+        r"^(?:subprocess\.)?CalledProcessError: ",
+        "a command that the script started failed",
+        "see the command's own error before the traceback; with capture_output=True in {call}, "
+        "print the stderr of the exception",
+    ),
+)
+"""The kinds of exceptions without any other kind that no package raised."""
+
 EXCEPTION_KINDS = (
     COMPILER_KIND,
+    cause(
+        "signal",
+        r"^KeyboardInterrupt",
+        "the program was interrupted (SIGINT, as by Ctrl-C), and did not fail itself",
+        "find out who sent it: a user, a service that stops its programs so, or the launcher after "
+        "the failure of another process, whose log then has the reason",
+    ),
     cause(
         "configuration",
         r"^(?:[\w.]{0,60}\.)?(?:Config\w{0,40}(?:Error|Exception)|MissingConfigException"
@@ -225,6 +251,7 @@ EXCEPTION_KINDS = (
     cause(
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
+        r"|^FileNotFoundError: "
         r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
         r"|(?:data(?:set)?|images?) root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist"
         r"|doesn't exists?)\b",
@@ -241,6 +268,25 @@ EXCEPTION_KINDS = (
         "a call comes before the step that prepares it, or outside the place where it is allowed",
         "move the call in the script's line in the traceback into the function or context that the "
         "message names, or after the package's own initialization",
+    ),
+    cause(
+        "file-missing",
+        r"errors_impl\.NotFoundError: ",
+        "TensorFlow did not find a file, a checkpoint's key or a registered operation",
+        "compare the path with the inputs of the job, or the key with those of the checkpoint; an "
+        "operation of another package must be imported before, in a version for this TensorFlow",
+    ),
+    cause(
+        "data-file",
+        r"errors_impl\.DataLossError: ",
+        "a record or checkpoint that TensorFlow reads is damaged, or has another format",
+        "write or download it again; compression_type of TFRecordDataset must be that of the file",
+    ),
+    cause(
+        "gpu-memory",
+        r"errors_impl\.ResourceExhaustedError: ",
+        "TensorFlow found no free memory, on the GPU or the node",
+        "use a smaller batch or mixed precision, and let no other process use the GPU",
     ),
     *CLEAR_KINDS,
     *RAISER_KINDS,

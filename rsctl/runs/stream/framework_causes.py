@@ -150,7 +150,9 @@ FRAMEWORK_CAUSES = (
     cause(
         "checkpoint-write",
         r"PytorchStreamWriter failed|inline_container\.cc[^\n]{0,60}unexpected pos"
-        r"|Error while serializing: I/?o ?[Ee]rror|write\(\): fd \d{1,6} failed with",
+        r"|Error while serializing: I/?o ?[Ee]rror(?![^\n]{0,200}(?:code: "
+        r"|\(os error )(?:1|2|13|17|2[01]|30)\b)"
+        r"|write\(\): fd \d{1,6} failed with",
         "a checkpoint could not be written, usually because the disk is full",
         "free disk space or raise workers.disk; keep fewer checkpoints; see the error beside it",
     ),
@@ -483,6 +485,7 @@ FRAMEWORK_CAUSES = (
         "grpc-peer",
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
         r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|(?<!Credential)(?<!Actor)UnavailableError(?:: |'>, )"
+        r"|errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded)Error: "
         r"|rendezvous\.cc:\d{1,5}\] This "
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "

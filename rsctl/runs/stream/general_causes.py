@@ -9,9 +9,7 @@ from rsctl.runs.stream.cluster_causes import GENERAL_CLUSTER_CAUSES
 from rsctl.runs.stream.memory_causes import NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
 
-_CUDA_ERROR = (
-    r"(?:(?:CUDA|HIP)(?: driver| runtime)? error(?: \(\d{1,3}\) )?: |Cuda failure (?:\d{1,4} )?')"
-)
+_CUDA_ERROR = r"(?:(?:CUDA|HIP) error(?: \(\d{1,3}\) )?: |Cuda failure (?:\d{1,4} )?')"
 
 GENERAL_FRAMEWORK_CAUSES = (
     cause(
@@ -231,10 +229,10 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "driver",
         rf"{_CUDA_ERROR}((?:initialization error|CUDA driver is a stub|driver shutting down|[^\n]"
-        r"{0,20}not licensed|integrity checks|PTX JIT|shared object|named symbol not found|OS call"
-        r"|system has unsupported|incompatible driver|[^\n]{0,30}MPS)[^\n]{0,80})"
-        r"|(CUDNN_STATUS_(?:RUNTIME_PREREQUISITE_MISSING|SUBLIBRARY_LOADING_FAILED)"
-        r"|CU\w{3,6}_STATUS_LICENSE_ERROR|CUFFT_SETUP_FAILED)",
+        r"{0,30}(?:not licensed|Grid license)|integrity checks|(?:a )?PTX JIT|shared object"
+        r"|named symbol not found|OS call|startup failure|[^\n]{0,70}Dynamic Parallelism"
+        r"|system has unsupported|incompatible driver|(?!the hardware)[^\n]{0,50}\bMPS)[^\n]{0,80})"
+        r"|(CU\w{3,6}_(?:STATUS_)?(?:LICENSE_ERROR|INVALID_LICENSE))",
         "CUDA, its driver or its libraries are not complete, not ready or do not fit each other: "
         "{names}",
         "run nvidia-smi and a small script with torch.cuda in the container; keep stubs "
@@ -250,10 +248,16 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"|operation not (?:supported(?! on global)|permitted)|API call|file not found"
         r"|resource not mapped"
         r"|resource already|peer access (?:is already|has not)|cannot set while|[^\n]{0,20}mapped"
-        r"|device not ready|previous launch)[^\n]{0,80})"
+        r"|device not ready|previous launch|profiler|launch (?:would|failed|uses)|feature not yet"
+        r"|[^\n]{0,50}(?:texture|surface|global variable|not configured|__syncthreads|constant"
+        r"|buffer object|registered memory|introspection|cluster misconf|not loaded|passed in"
+        r"|non-applicable|grid depth|affinity|non-float|normalized float|too large to fit"
+        r"|call to cudaDeviceS|execution mode|OpenGL|already mapped|not completely freed))"
+        r"[^\n]{0,80})"
         r"|(CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_(?:BAD_PARAM|INVALID_VALUE|NOT_SUPPORTED"
         r"|MATRIX_TYPE"
-        r"|DEPRECATED|NOT_IMPLEMENTED)\w{0,40}|CUFFT_(?:INVALID|NOT)_[A-Z]{4,12})",
+        r"|DEPRECATED|NOT_IMPLEMENTED|ZERO_PIVOT|INVALID_WORKSPACE|IRS_)\w{0,40}"
+        r"|CUFFT_(?:INVALID|NOT|UNALIGNED|INCOMPLETE|PARSE)_[A-Z_]{4,16})",
         "a call of CUDA or of its libraries got sizes, types or handles that it does not take: "
         "{names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, and print the shapes, types and "
@@ -263,8 +267,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-memory",
-        r"(CU(?:FFT|SPARSE_STATUS)_(?:INSUFFICIENT_RESOURCES|NO_WORKSPACE))"
-        rf"|{_CUDA_ERROR}((?:peer mapping|the hardware) resources[^\n]{{0,80}})",
+        rf"{_CUDA_ERROR}((?:peer mapping|the hardware) resources[^\n]{{0,80}})",
         "the GPU has no memory, or no other resource, left: {names}",
         "use a smaller batch, gradient checkpointing or bf16, fewer processes on a GPU, or a "
         "larger accelerator",
@@ -272,14 +275,14 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "gpu-access",
         rf"{_CUDA_ERROR}((?:hardware stack error|invalid program counter|operation not supported on"
-        r" global|the launch timed out)[^\n]{0,60})",
+        r" global|the launch timed out|wait operation timed)[^\n]{0,60})",
         "a kernel on the GPU failed: {names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn must "
         "match torch and the GPU; a GPU that drives a display ends long kernels",
     ),
     cause(
         "gpu-fault",
-        r"(?:CUDA|HIP|CUDA driver|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
+        r"(?:CUDA|HIP) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
         r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
         r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip|c|cpp)"
         r"|(cuda[A-Z]\w{1,40}\(\) failed\. Status: [^\n]{1,100})"
@@ -290,7 +293,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-fault",
-        r"NVRM: Xid \(PCI[^\n)]{1,40}\): ((?!45\b)\d{1,3}\b[^\n]{0,100})",
+        r"NVRM: Xid \(PCI[^\n)]{1,40}\): ((?!(?:45|10[67]|16[2-5])\b)\d{1,3}\b[^\n]{0,100})",
         "the GPU's driver reports an error, Xid {names}",
         "NVIDIA's list of Xid errors says whether the number is of the hardware, the driver or the "
         "program; submit again on another machine to see whether it stays",

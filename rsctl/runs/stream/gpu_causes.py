@@ -25,7 +25,10 @@ def _of_nccl(kind: str) -> str:
     )
 
 
-_HARDWARE = r"(?:38|4[68]|5[4678]|6[0-4]|74|79|9[245]|1(?:10|19|2[01]|36|4[03-9]|5[046]|60))"
+_HARDWARE = (
+    r"(?:38|4[68]|5[4678]|6[0-4]|74|79|9[245]|1(?:10|19|2[0-5]|36|37|4[03-9]|5[0-24-8]|6[016-9]"
+    r"|7[0-2]))"
+)
 """Xid numbers of a GPU, its firmware, its memory or its links, by NVIDIA's list."""
 
 GPU_CAUSES = (
@@ -50,7 +53,8 @@ GPU_CAUSES = (
         "gpu-memory",
         r"(?:CUDA|HIP|NPU|XPU|MUSA|MLU|MPS backend) out of memory|torch\.OutOfMemoryError"
         r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
-        r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED"
+        r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED|CUFFT_NO_WORKSPACE"
+        r"|CUSPARSE_STATUS_INSUFFICIENT_RESOURCES"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|Cuda failure (?:\d{1,4} )?'out of memory'"
         r"|RESOURCE_EXHAUSTED: Failed to allocate request|hipErrorOutOfMemory"
@@ -69,7 +73,7 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-start",
-        r"(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_NOT_INITIALIZED"
+        r"(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_NOT_INITIALIZED|CUFFT_SETUP_FAILED"
         r"|probably because cuDNN failed to initialize|DNN library initialization failed"
         r"|Blas GEMM launch failed"
         r"|cublas runtime error : (?:resource allocation failed|library not initialized)",
@@ -117,8 +121,8 @@ GPU_CAUSES = (
         "gpu-fault",
         r"unspecified launch failure|an illegal instruction was encountered"
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
-        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR"
-        r"|INTERNAL_ERROR(?!_DEV))"
+        r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR"
+        r"|INTERNAL_ERROR(?!_(?:DEV|HOST)))|CUFFT_(?:INTERNAL_ERROR|EXEC_FAILED)"
         rf"{_numbered('4|30|719|999')}|cublas runtime error : the GPU program failed to execute"
         r"|(?:CUDA|HIP) error: unknown error",
         "a computation on the GPU failed, and not for a full memory that is known",
@@ -143,14 +147,16 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-fault",
-        r"Xid \(PCI[^\n)]{1,40}\): ((?:13|31|32|43|6[89]|109)\b[^\n]{0,100})",
+        r"Xid \(PCI[^\n)]{1,40}\): ((?:8|11|13|25|3[0-79]|4[0-4]|6[5-9]|7[0-3]|7[5-7]|8[0-689]"
+        r"|9[6-9]|10[0-59]|12[6-9]|13[0-589]|14[12]|15[39])\b[^\n]{0,100})",
         "the driver reports a fault of code on the GPU, Xid {names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn must "
         "match torch and the GPU; if it happens on one machine only, it is its GPU or driver",
     ),
     cause(
         "gpu-libraries",
-        r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,20}VERSION_MISMATCH"
+        r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,30}(?:VERSION_MISMATCH"
+        r"|INCOMPATIBLE_CUDART|SUBLIBRARY|PREREQUISITE)|CUFFT_(?:MISSING_DEPENDENCY|NV\w{3,9}_FAILURE)"
         r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with"
         r"|undefined symbol: ((?:nccl(?!\w*Plugin)|cudnn|cublas|cusparse|(?:__)?nvJitLink)\w{1,60})"
         r"|/(?:torch|tensorflow"
@@ -200,7 +206,7 @@ GPU_CAUSES = (
         r"|device kernel image is invalid|CUDA_ERROR_INVALID_(?:IMAGE|PTX)|CUDA_ERROR_NO_BINARY"
         r"|(?:CUDA|HIP|runtime) error(?: \(\d{1,3}\) )?: invalid device function"
         r"|Error invalid device function at"
-        r"|hipErrorNoBinaryForGpu|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ARCH_MISMATCH"
+        r"|hipErrorNoBinaryForGpu|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_\w{0,14}ARCH_MISMATCH"
         r"|TensileLibrary[^\n]{1,120}"
         rf"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT){_numbered('98|209')}",
         "torch, or an extension of it, was not built for this GPU",
@@ -223,7 +229,7 @@ GPU_CAUSES = (
     ),
     cause(
         "driver",
-        r"NVIDIA driver on your system is too old"
+        r"NVIDIA driver on your system is too old|_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER"
         r"|API call is not supported in the installed CUDA driver"
         r"|CUDA driver version is insufficient|forward compatibility was attempted on non supported"
         r"|system has unsupported display driver"

@@ -95,6 +95,7 @@ MEMORY_CAUSES = (
         r"|verbs)))"
         rf"[^\n]*?(?:{NO_MEMORY})"
         r"|OOM when allocating tensor(?![^\n]{0,300}(?i:device:gpu))"
+        r"|CUDNN_STATUS_\w{1,20}HOST_ALLOCATION_FAILED|NRT_FAIL_HOST_MEM_ALLOC"
         r"|killed due to memory pressure|Task was killed due to the node running low on memory"
         r"|ran out[ -]of[ -]memory and exited|oom[_-]kill event|(?:OOM|out of memory) ?[Kk]illed"
         r"|(?:Out of memory|[Mm]emory cgroup out of memory): Killed? process"

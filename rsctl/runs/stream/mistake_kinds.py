@@ -52,7 +52,8 @@ MISTAKE_KINDS = (
     ),
     cause(
         "wrong-type",
-        r"^TypeError: (?:unsupported operand type|can only concatenate|can't multiply sequence"
+        r"^IndexError: only integers, slices"
+        r"|^TypeError: (?:unsupported operand type|can only concatenate|can't multiply sequence"
         r"|must be (?:real number|str), not|(?:list|tuple|string|byte) indices must be"
         r"|string indices must be|cannot unpack non-iterable|unhashable type"
         r"|cannot use '[\w.]{1,60}' as a (?:dict key|set element) \(|type '\w{1,60}' is not subscr"

@@ -54,6 +54,8 @@ NCCL_KINDS = (
         "nccl-usage",
         r"\b(?:argcheck|group|enqueue|dev_runtime\w{0,10}|sym\w{0,20}|allocator|rma\w{0,20}"
         r"|gin\w{0,20}|mem_manager|\w{0,10}param\w{0,12}|parser_common)\.(?:cc|h):\d"
+        r"|\b(?:register|ce_coll|generate)\.\w{2}:\d|improper usage|[Ii]nvalid (?:rank|device)"
+        r"|rank \d{1,6} exceeds|already been destroyed|using the same GPU|NCCL_CTA_POLICY"
         r"|must be initialized via|not initialized via|(?<!')(?<! failed : )invalid argument"
         r"|Invalid config|previous operation returned|revoked|ncclComm(?:Grow|Shrink|Split)"
         r"|pass NULL|is NULL",

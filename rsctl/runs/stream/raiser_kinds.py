@@ -15,7 +15,8 @@ from rsctl.known_errors import KnownError
 OF_PYTHON = (
     r"operand type|between instances|x not in list|unhashable|math domain|substring not found"
     r"|embedded null|closed file|time data|format code|truth value of an array|codec can't"
-    r"|has no len|not (?:iterable|callable|subscriptable)"
+    r"|has no len|not (?:iterable|callable|subscriptable)|sequence (?:item|element) [#\d]"
+    r"|format: a |ord\(\) expected|context manager protocol|unsupported format string|map\(\) must"
 )
 """Messages of Python itself about a mistake in code, which refuse no setting."""
 

@@ -100,8 +100,9 @@ SERVICE_CAUSES = (
     ),
     cause(
         "throttled",
-        r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
-        r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
+        r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException"
+        r"|\w{0,20}ThroughputExceeded\w{0,20})\) when calling the (\w{1,60})"
+        r"|Throttling\w{0,20}: Rate exceeded"
         r"|rateLimitExceeded|userRateLimitExceeded|exceptions\.TooManyRequests: 429"
         r"|'Code': '(?:Throttling\w{0,20}|SlowDown)'|Please reduce your request rate"
         r"|ErrorCode:(?:ServerBusy|OperationTimedOut)"
@@ -213,9 +214,10 @@ SERVICE_CAUSES = (
     ),
     cause(
         "file-system",
-        r"\[Errno (?:5|74|112|117|121)\] [A-Z][\w /]{4,40}(?:: '([^'\n]{1,200}))?"
+        r"\[Errno (?:5|74|117|121)\] [A-Z][\w /]{4,40}(?:: '([^'\n]{1,200}))?"
+        r"|\[Errno 112\] Host is down: '([^'\n]{1,200})"
         r"|\[Errno 110\] Connection timed out: '(/[^'\n]{1,200})"
-        r"|[Tt]ransport endpoint shutdown(?:: '([^'\n]{1,200}))?"
+        r"|(?<! - Cannot send after )[Tt]ransport endpoint shutdown(?:: '([^'\n]{1,200}))?"
         r"|(?m:^)(?:/\S{1,60}/)?[a-z]\w{1,15}: ([^\n]{1,200}: (?:Input/output|Remote I/O) error)",
         "a disk or a network file system could not be read or written: {names}",
         "submit again on another node, and let fewer processes read and write at the same time; "
@@ -266,7 +268,8 @@ SERVICE_CAUSES = (
     ),
     cause(
         "mount",
-        r"(?<!what\(\):  )[Tt]ransport endpoint is not connected"
+        r"(?<!what\(\):  )[Tt]ransport endpoint is not connected(?=: ['\"/])"
+        r"|['\"/][^\n]{1,200}: Transport endpoint is not connected"
         r"|fuse: [^\n]{0,60}\*fuseops\.(\w{1,40} error: "
         r"[^\n]{1,100})",
         "a mounted bucket failed: gcsfuse, or a similar program, has ended or got no data: {names}",
@@ -360,13 +363,6 @@ SERVICE_CAUSES = (
 
 GENERAL_SERVICE_CAUSES = (
     cause(
-        "quota",
-        r"\((\w{0,30}(?:LimitExceeded|QuotaExceeded)\w{0,20})\) when calling"
-        r"|exceptions\.(ResourceExhausted: 429 [^\n]{0,160})",
-        "a quota of the account is used up: {names}",
-        "free what counts against it, or request a higher quota in the cloud's console",
-    ),
-    cause(
         "storage-key",
         r"\((KMS\.\w{1,60})\) when calling|(Cloud KMS [^\n]{1,160})",
         "the key that encrypts the bucket cannot be used: {names}",
@@ -391,17 +387,23 @@ GENERAL_SERVICE_CAUSES = (
         "needs HTTPS_PROXY, NO_PROXY and its certificate (AWS_CA_BUNDLE) in run.env",
     ),
     cause(
+        "credentials-invalid",
+        r"google\.auth\.exceptions\.(\w{1,60}Error: [^\n]{1,160})",
+        "Google's client found no valid credentials, or could not obtain a token: {names}",
+        "use the job's service account; correct the file that GOOGLE_APPLICATION_CREDENTIALS "
+        "names, or remove that variable from run.env and the image; metadata.google.internal must "
+        "be reachable without a proxy (NO_PROXY)",
+    ),
+    cause(
         "cloud-call",
-        r"botocore\.exceptions\.(\w{1,60}: [^\n]{1,160})",
+        r"botocore\.exceptions\.((?!ClientError)\w{1,60}: [^\n]{1,160})",
         "boto3 refuses the call of the script, or its configuration: {names}",
         "correct the parameter that the message names; set the region (AWS_DEFAULT_REGION) in "
         "run.env, and use a version of boto3 that knows the service and the operation",
     ),
     cause(
         "cloud-call",
-        r"An error occurred \(([\w.]{1,80}\) when calling the \w{1,80}) operation"
-        r"|google\.api_core\.exceptions\.(\w{1,60}: \d{3} [^\n]{0,160})"
-        r"|(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
+        r"(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
         r"|(?:HfHubHTTPError|HTTPError): (?:HTTP Error )?(\d{3}:? [^\n]{0,160})"
         r"|(\d{3} (?:Client|Server) Error: [^\n]{1,160})",
         "a service refused a call of the job: {names}",

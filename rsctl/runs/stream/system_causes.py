@@ -15,6 +15,7 @@ def _refused(numbers: str, name: str = "Error") -> str:
     return (
         rf"{name}: \[Errno (?:{numbers})\] ([^\n]{{1,300}})"
         rf"|(?<![^\n:])([^\n:]{{1,300}}\(os error (?:{numbers})\))"
+        rf"|(\bOs \{{ code: (?:{numbers}), [^\n]{{1,200}})"
     )
 
 
@@ -65,7 +66,7 @@ GENERAL_SYSTEM_CAUSES = (
     ),
     cause(
         "network",
-        _refused("101|110|111|113", "OSError"),
+        _refused("97|100|101|102|105|106|107|110|111|112|113", "OSError"),
         "a server on the network cannot be reached: {names}",
         "see in the traceback which server it is; check its address, that it listens, and the "
         "routes and firewalls between the node and it",
@@ -85,6 +86,22 @@ GENERAL_SYSTEM_CAUSES = (
         "mounted buckets and shares refuse to change owners and modes: copy with shutil.copyfile "
         "in place of shutil.copy, or write to a local disk; in a container some calls need a "
         "capability",
+    ),
+    cause(
+        "file-permission",
+        _refused("13"),
+        "the job's user may not use a file, folder, device or port: {names}",
+        "write into the outputs or below /tmp; a port below 1024 needs root; check the owner of "
+        "what the script's line in the traceback uses, and the user of the image",
+    ),
+    cause(
+        "file-missing",
+        r"FileNotFoundError: \[Errno 2\] (No such file or directory)(?!:)|(\bOs \{ code: 2, "
+        r"[^\n]{1,200})|(?:Error[^\n]{0,60}|\bException): (No such "
+        r"file or directory \(os error 2\))",
+        "a file or folder does not exist, and the error does not name it: {names}",
+        "see the script's line in the traceback for its path: it may be the working directory, "
+        "which was deleted, a file of certificates, or a folder of a file that is written",
     ),
     cause(
         "system-call",

@@ -193,7 +193,8 @@ def test_a_missing_module_of_a_package_that_is_found_needs_another_version() -> 
         (130, None, ["signal"]),
         (1, "SIGALRM", ["signal"]),
         (152, None, ["signal"]),
-        (1, "SIGUSR1", []),
+        (1, "SIGUSR1", ["signal"]),
+        (1, "SIGTRAP", []),
     ],
 )
 def test_without_a_message_the_way_it_ended_tells(

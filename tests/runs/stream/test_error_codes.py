@@ -1,0 +1,172 @@
+"""Errors that a program names by a code of a finite list: each member of the list has its cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rsctl.findings import Finding
+from rsctl.runs.stream.diagnosis import known_causes
+from tests.fixtures import real
+
+
+@pytest.mark.parametrize("one", real("error_codes"), ids=lambda one: one["set"])
+def test_each_member_of_a_list_has_its_cause(one: dict[str, Any]) -> None:
+    told = {
+        (text, member): [cause.code for cause in _causes(text.replace("{}", member))][:1]
+        for members in one["codes"].values()
+        for member in members
+        for text in one["texts"]
+    }
+    expected = {
+        (text, member): [code] if code else []
+        for code, members in one["codes"].items()
+        for member in members
+        for text in one["texts"]
+    }
+    assert told == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("NoSuchUpload", "what the script names does not exist at the service: "),
+        ("RepositoryNotFoundException", "what the script names does not exist at the service: "),
+        ("ResourceInUse", "a call does not fit the state of what it names"),
+        ("InvalidObjectState", "an object is in an archive"),
+        ("ValidationException", "a service refused a call of the job: "),
+    ],
+)
+def test_the_words_of_a_services_code_say_what_it_means(code: str, message: str) -> None:
+    text = f"An error occurred ({code}) when calling the GetObject operation: no"
+    [cause] = _causes(f"botocore.exceptions.ClientError: {text}")
+    assert cause.message.startswith(message)
+    assert cause.message.endswith(f"({code}) when calling the GetObject operation: no")
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ("NRT_HW_ERROR", "a Neuron device failed, not the script"),
+        ("NRT_TIMEOUT", "a collective operation or an execution of Neuron did not end"),
+        ("NRT_EXEC_OOB", "a graph of Neuron got an input that it does not accept: NRT_EXEC_OOB"),
+        ("NRT_CLOSED", "Neuron's runtime failed on a NeuronCore"),
+    ],
+)
+def test_a_status_of_neurons_runtime_says_what_failed(status: str, message: str) -> None:
+    assert _causes(f"RuntimeError: nrt_execute failed: [{status}]")[0].message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        ("OSError: [Errno 107] Transport endpoint is not connected", "network", "server"),
+        ("OSError: [Errno 107] Transport endpoint is not connected: '/mnt/a'", "mount", "bucket"),
+        ("OSError: [Errno 112] Host is down", "network", "server"),
+        ("OSError: [Errno 112] Host is down: '/mnt/a'", "file-system", "/mnt/a"),
+        ("PermissionError: [Errno 13] Permission denied", "file-permission", "port"),
+        ("FileNotFoundError: [Errno 2] No such file or directory", "file-missing", "not name it"),
+        # https://github.com/huggingface/safetensors: SafetensorError of an io::Error
+        (
+            "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 13, "
+            'kind: PermissionDenied, message: "Permission denied" })',
+            "file-permission",
+            "PermissionDenied",
+        ),
+        (
+            "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 2, "
+            'kind: NotFound, message: "No such file or directory" })',
+            "file-missing",
+            "NotFound",
+        ),
+        ("KeyboardInterrupt", "signal", "interrupted"),
+        (
+            "subprocess.CalledProcessError: Command 'a' returned non-zero exit status 1.",
+            "script-failed",
+            "a command that the script started failed",
+        ),
+        ("TypeError: bad operand type for unary -: 'str'", "wrong-type", "another type"),
+        ("TypeError: sequence item 0: expected str instance, int found", "wrong-type", "another"),
+        ("TypeError: keywords must be strings", "wrong-type", "another type"),
+        # https://github.com/pytorch/torchdynamo/issues/1804
+        ("RuntimeError: Triton Error [CUDA]: invalid argument", "compile", "invalid argument"),
+        ("RuntimeError: CUDA driver error: invalid argument", "gpu-arguments", "invalid argument"),
+        # By safetensors 0.8, tokenizers 0.23, pyarrow 25, numpy 2.4 and click 8.5.
+        (
+            "safetensors_rust.SafetensorError: Error while serializing: I/O error: No such file or "
+            "directory (os error 2)",
+            "file-missing",
+            "os error 2",
+        ),
+        ("Exception: No such file or directory (os error 2)", "file-missing", "os error 2"),
+        ("FileNotFoundError: /data/train.parquet", "file-missing", "/data/train.parquet"),
+        (
+            "IndexError: only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+            "integer or boolean arrays are valid indices",
+            "wrong-type",
+            "another type",
+        ),
+        ("Error: Option '--lr' requires an argument.", "arguments", "--lr"),
+        # https://github.com/tensorflow/tensor2tensor/issues/45
+        (
+            "tensorflow.python.framework.errors_impl.NotFoundError: No session factory registered "
+            "for the given session options",
+            "file-missing",
+            "registered operation",
+        ),
+        (
+            "google.auth.exceptions.MalformedError: The file a.json has no valid type.",
+            "credentials-invalid",
+            "a.json",
+        ),
+    ],
+)
+def test_the_number_or_the_class_of_an_error_decides(error: str, code: str, said: str) -> None:
+    [cause] = _causes(error)
+    assert cause.code == code
+    assert said in cause.message
+
+
+def test_a_call_of_grpc_whose_failure_is_only_logged_is_not_the_cause() -> None:
+    logged = "no upload: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+    logged += 'StatusCode.UNAVAILABLE\n\tdetails = "no"\n>\nstep 8'
+    lines = logged.split("\n")
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 8, in main',
+        "    run(x)",
+    ]
+    [cause] = known_causes([*lines, *raised, "TypeError: keywords must be strings"], 1, None)
+    assert cause.code == "wrong-type"
+
+
+def test_a_training_of_tensorflow_that_continues_without_a_gpu_is_not_the_cause() -> None:
+    # https://github.com/sglvladi/TensorFlowObjectDetectionTutorial/issues/79
+    logged = (
+        "2021-05-19 14:25:18.473291: E tensorflow/stream_executor/cuda/cuda_driver.cc:328] failed "
+        "call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
+    )
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 8, in main',
+        "    run(x)",
+    ]
+    [cause] = known_causes([logged, *raised, "TypeError: keywords must be strings"], 1, None)
+    assert cause.code == "wrong-type"
+
+
+def test_a_limit_of_the_command_timeout_has_its_cause() -> None:
+    [cause] = known_causes(["step 7"], 124, None)
+    assert (cause.code, "raise the limit" in (cause.remedy or "")) == ("signal", True)
+
+
+def _causes(error: str) -> list[Finding]:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        "    run(x)",
+        *error.split("\n"),
+    ]
+    is_raised = not error.startswith(("NVRM", "srun", "Error: "))
+    return known_causes(lines if is_raised else lines[3:], 1, None)
