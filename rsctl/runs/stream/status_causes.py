@@ -77,7 +77,7 @@ STATUS_CAUSES = (
     cause(
         "service-unavailable",
         _coded(
-            r"internal|unavailable|server_?(?:error|exception)|time_?out|deadline|cancell?ed"
+            r"internal|unavailable|server_?(?:error|exception)|time_?out|deadline|cancel{1,2}ed"
             r"|data_?loss|incomplete_?body|gateway|communication_?error|unknown(?![_a-z])"
         ),
         "a service did not answer, or failed: {names}",
