@@ -34,7 +34,14 @@ def strike(fault: Fault, situation: Situation, run: Run) -> Strike:
     names = [name for name in struck_replicas(fault, run.replicas) if name in nodes]
     if not names:
         raise NotStruck("no node to strike was running")
-    strikes = [_METHODS[_method(fault, situation)](nodes[name]) for name in names]
+    strikes: list[Strike] = []
+    for name in names:
+        try:
+            strikes.append(_METHODS[_method(fault, situation)](nodes[name]))
+        except NotStruck:
+            if not strikes:
+                raise
+            break  # the strike of another node has ended the job
     return Strike(
         "; ".join(one.text for one in strikes),
         lambda: [one.undo() for one in strikes],
