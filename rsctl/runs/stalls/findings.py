@@ -13,6 +13,7 @@ from rsctl.runs.stream.events import ENDED_EXIT_CODE, STALL, Failure, now
 from rsctl.runs.stream.journal import tail_lines
 from rsctl.runs.stream.structured import record_of
 
+_MOST_NODES = 8
 _TAIL, _LONGEST_TRACEBACK = 400, 60  # lines
 _ENDED_PART = re.compile(r"Exception in (thread) |(Process) [\w-]{1,80}:$")
 """How Python announces an exception that ends a part of a program, which may wait for it."""
@@ -32,7 +33,8 @@ def is_output(lines: bytes) -> bool:
 def stall_finding(verdict: Verdict, description: RunDescription) -> Finding:
     """The finding on a job that has not progressed for `limits.stall`."""
     message = f"the job has made no progress for {description.stall:g} s: {verdict.message}"
-    message += "".join(_ended_part(description.run, name) for name in verdict.replicas[:1])
+    nodes = (verdict.replicas or description.replicas)[:_MOST_NODES]
+    message += next(filter(None, (_ended_part(description.run, name) for name in nodes)), "")
     remedy = f"to see what each rank does: rsctl debug {description.run}"
     return warning(STALL, message, remedy, "limits.stall")
 

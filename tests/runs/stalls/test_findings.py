@@ -79,11 +79,13 @@ def test_a_stall_names_the_exception_of_a_thread_for_which_the_rank_waits(
     folder.log("worker-0").write_text(
         "".join(f"2026-01-31T12:00:00.000000Z e {line}\n" for line in lines)
     )
-    verdict = Verdict(kind="idle", message="rank 0 waits", replicas=("worker-0",))
     error = "IndexError: list index out of range, at /app/train.py:7 in load"
-    assert stall_finding(verdict, JOB).message == (
-        f"the job has made no progress for 90.5 s: rank 0 waits{end.format(error=error)}"
-    )
+    message = f"the job has made no progress for 90.5 s: rank 0 waits{end.format(error=error)}"
+    for replicas in (("worker-0",), ()):  # the second names none
+        verdict = Verdict(kind="idle", message="rank 0 waits", replicas=replicas)
+        assert stall_finding(verdict, JOB).message == message
+    verdict = Verdict(kind="idle", message="rank 1 waits", replicas=("worker-1",))
+    assert stall_finding(verdict, JOB).message.endswith("rank 1 waits")
 
 
 def test_the_cause_of_a_failure_of_different_collectives() -> None:
