@@ -50,7 +50,7 @@ _NO_WORDS = re.compile(rf"\s|.*(?:{_STEP.pattern}|\d%)", re.IGNORECASE)
 _LONGEST_WORDS = 300  # characters
 _STEP_LINE = 400  # characters of a line that are examined
 _STEPS_SURVIVED, _SECONDS_SURVIVED, _QUICK_SECONDS = 3, 1.0, 0.05
-_TOGETHER_SECONDS = 2.0
+_TOGETHER_SECONDS, _TOGETHER_AT_END = 2.0, 0.5
 _LONGEST = 2000  # characters of a line that are examined
 
 
@@ -119,14 +119,19 @@ def _explained(
 
 
 def _last_words(lines: list[LogEvent]) -> list[Finding]:
-    """The last line of a program that ended itself, if it is on standard error and not a step, as
-    that of `sys.exit("text")`; none otherwise.
+    """The last line on standard error of a program that ended itself then, as `sys.exit("text")`
+    writes it; none if the line is a step, or other lines came later.
+
+    Lines of standard output that the program wrote just before may come after it.
     """
     from rsctl.runs.stream.exceptions import is_below_error
 
     said = [one for one in lines if one.text.strip() and not is_structured(one.text)]
-    last = next((one for one in reversed(said) if not is_below_error(one.text)), None)
-    if last is None or last.stream != "stderr" or _NO_WORDS.match(last.text[:_STEP_LINE]):
+    errors = [one for one in said if one.stream == "stderr" and not is_below_error(one.text)]
+    last = errors[-1] if errors else None
+    if last is None or seconds_apart(last, said[-1]) > _TOGETHER_AT_END:
+        return []
+    if _NO_WORDS.match(last.text[:_STEP_LINE]):
         return []
     text = sanitize_line(last.text)[:_LONGEST_WORDS]
     message = f"the program ended itself with exit code 1; its last line on standard error: {text}"

@@ -334,6 +334,7 @@ def test_quick_steps_after_an_error_show_that_it_did_not_end_the_program(
     assert [cause.code for cause in found.causes] == codes
 
 
+LATER = at(2)
 LEAKED = "[rank0]:[W1130 10:00:00.1 NCCL.cpp:1] Warning: destroy_process_group() was not called"
 
 
@@ -344,7 +345,9 @@ LEAKED = "[rank0]:[W1130 10:00:00.1 NCCL.cpp:1] Warning: destroy_process_group()
         (["e the split of shard 7 is empty", f"e {LEAKED}"], 1, "the split of shard 7 is empty"),
         (["e the split of shard 7 is empty", 'o {"rsctl": "telemetry"}'], 1, "the split of shard"),
         (["e the split of shard 7 is empty"], 3, None),
-        (["e the split of shard 7 is empty", "o step 2"], 1, None),  # it survived that
+        (["e the split of shard 7 is empty", "o step 2"], 1, "the split of shard 7 is empty"),
+        (["e the split of shard 7 is empty", f"{LATER} o step 2"], 1, None),  # it survived that
+        (["e the split of shard 7 is empty", f"{LATER} e INFO:root:done"], 1, None),
         (["o the split of shard 7 is empty"], 1, None),
         (["e step 7 loss 0.5"], 1, None),
         (["e  55%|#####     | 5/9 [00:01<00:01]"], 1, None),
@@ -357,7 +360,8 @@ def test_the_last_words_of_a_script_are_its_reason(
     lines: list[str], code: int, words: str | None
 ) -> None:
     folder = begun()
-    folder.log("worker-0").write_text("".join(f"{at(1)} {line}\n" for line in lines))
+    timed = [line if line.startswith("2") else f"{at(1)} {line}" for line in lines]
+    folder.log("worker-0").write_text("".join(f"{line}\n" for line in timed))
     found = first_failure([Failure(replica="worker-0", time=at(4), exit_code=code)], folder)
     assert len(found.causes) == (words is not None)
     for cause in found.causes:
