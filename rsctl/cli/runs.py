@@ -14,6 +14,7 @@ from rsctl.cli.tracking import resume_tracking
 from rsctl.findings import RsctlError
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.journal import tail_lines
+from rsctl.target_info import target_info
 
 if TYPE_CHECKING:
     from rsctl.api import Bench, Finding, Run
@@ -50,10 +51,12 @@ def find_collected(reference: str) -> tuple[Run | Bench, int]:
     handle = api.find(reference, is_reconciled=False)
     if not isinstance(handle, api.Run):
         return handle, 0
-    handle = find_run(handle.id, asks_cloud=False)
+    is_managed = target_info(handle.record.target).is_managed  # then `collect` reconciles it
     try:
         with silence_told(handle.id):
+            handle = api.run(handle.id, on_outdated=show_outdated, is_reconciled=not is_managed)
             handle.collect()
+        resume_tracking(handle.reload())
     except RsctlError as problem:
         print_message(
             f"{handle.id} may be out of date; its newest line here is of {_newest(handle)}:"

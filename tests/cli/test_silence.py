@@ -120,13 +120,19 @@ def expired(_run: str) -> NoReturn:
     raise RsctlError(ExitCode.ENVIRONMENT, error("google", "they have expired", "log in"))
 
 
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.SUCCEEDED])
 @pytest.mark.parametrize("command", ["report -o file", "export --format json -o file.json"])
 def test_with_expired_credentials_what_is_stored_is_written(
-    rsctl: Cli, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch, command: str
+    rsctl: Cli,
+    make_run: Callable[..., MadeRun],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    state: JobState,
 ) -> None:
+    """Also of a run that has ended and whose log is not all here."""
     made = make_run(RUN, target="vertex")
     made.store.locate(RUN, "vertex://p/r/7")
-    made.state(2, JobState.RUNNING)
+    made.state(2, state)
     made.log(3, "step 1 loss 0.5")
     made.log(4, "step 2 loss 0.25", replica="worker-1")
     made.metric(3, "loss", 0.5)
@@ -143,7 +149,6 @@ def test_with_expired_credentials_what_is_stored_is_written(
     )
     assert done.err.count("they have expired") == 1
     assert "0.5" in (rsctl.folder / command.split()[-1]).read_text()
-    made.succeed(5)
     for name in ("reconcile", "collect"):
         monkeypatch.setattr(VERTEX, name, lambda _run: None)
     assert rsctl(*command.split(), RUN).code == 0
