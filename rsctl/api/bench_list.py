@@ -39,17 +39,19 @@ def bench_ids() -> dict[str, str]:
         return Benches(store).by_run()
 
 
-def find(reference: str, *, on_outdated: OnOutdated = ignore) -> Run | Bench:
-    """The run or bench of a reference; a run is reconciled.
+def find(
+    reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool = True
+) -> Run | Bench:
+    """The run or bench of a reference; a run is reconciled unless told otherwise.
 
     References are ids, unique prefixes, URLs of jobs, and `@last`: the later of the two, which is
     the bench for one of its own runs. `on_outdated` gets why a run may be out of date. Raises
     RsctlError if there is none, or several.
     """
     if is_job_url(reference):
-        return run(reference, on_outdated=on_outdated)
+        return run(reference, on_outdated=on_outdated, is_reconciled=is_reconciled)
     with closing(Store()) as store:
         source = find_source(store, reference)
     if isinstance(source, BenchRecord):
         return Bench(source)
-    return run(source.run, on_outdated=on_outdated)
+    return run(source.run, on_outdated=on_outdated, is_reconciled=is_reconciled)

@@ -15,7 +15,7 @@ from rsctl.api import Bench, Store
 from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.options import parse_choice
-from rsctl.cli.runs import find_run, find_run_or_bench
+from rsctl.cli.runs import find_collected
 from rsctl.cli.show import print_message
 from rsctl.findings import first_of
 from rsctl.results.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
@@ -58,11 +58,13 @@ def command(
             "standard output, except for parquet.",
         ),
     ] = None,
-) -> None:
+) -> int:
     """Export runs and benches as tables: runs, samples, metrics, telemetry.
 
     A sample is one number per run and metric. Runs of a bench have their cell's values as columns.
     In CSV, text that a spreadsheet could read as a formula starts with a '.
+
+    Exit code: 0; 3 if the cloud of a run cannot be asked: the tables have what is stored.
     """
     names = [name for name in TABLES if name in tables] or list(TABLES)
     is_folder = output is not None and _is_folder(output, file_format, len(names))
@@ -70,7 +72,8 @@ def command(
     if file_format == "parquet":
         require_arrow()
     store = Store()
-    sources = [source for name in references for source in _sources(store, name)]
+    codes: list[int] = []
+    sources = [source for name in references for source in _sources(store, name, codes)]
     made = [make_table(name, store, sources) for name in names]
     if output is None:
         _write(made, file_format, sys.stdout.buffer)
@@ -79,6 +82,7 @@ def command(
         for path, parts in _files(output, is_folder, made, file_format):
             write_file(path, partial(_write, parts, file_format), "give another path with -o")
             print_message(f"{path}")
+    return max(codes, default=0)
 
 
 def _check_choice(
@@ -114,9 +118,10 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
     return not has_ending and count > 1
 
 
-def _sources(store: Store, reference: str) -> list[ExportSource]:
-    """The run or bench that a reference names, reconciled."""
-    source = find_run_or_bench(reference)
+def _sources(store: Store, reference: str, codes: list[int]) -> list[ExportSource]:
+    """The run or bench that a reference names, brought up to date; the exit codes go to `codes`."""
+    source, code = find_collected(reference)
+    codes.append(code)
     if isinstance(source, Bench):
         counted = {trial.run for trial in source.record.latest().values()}
         repeated = sorted({trial.run for trial in source.record.trials} - counted)
@@ -127,9 +132,8 @@ def _sources(store: Store, reference: str) -> list[ExportSource]:
             )
         for run in counted:
             if store.get(run):
-                find_run(run).collect()
+                codes.append(find_collected(run)[1])
         return sources_of(store, source.record)
-    source.collect()
     return [ExportSource(store.find(source.id))]
 
 

@@ -259,11 +259,11 @@ def command(
             shown = [partial(print_gate, gate, output), outdated]
     write = partial(write_reports, allow_inconclusive=allow_inconclusive)
     shown += [partial(write, [report], candidate.name, results, gate) for report in reports]
-    shown.append(partial(annotate_github, gate, candidate.file))
+    code = exit_code(gate, allow_inconclusive and not (fail_on_improvement and gate.outdated))
+    shown.append(partial(annotate_github, gate, candidate.file, has_passed=code == 0))
     if gate.verdict == "regressed" and candidate.record.spec.get("notify"):
         shown.append(partial(show_missing_messages, gate.candidate))
     shown.append(partial(record_results, recorder, results))
-    code = exit_code(gate, allow_inconclusive and not (fail_on_improvement and gate.outdated))
     return keep_verdict(code, *shown)
 
 

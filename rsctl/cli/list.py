@@ -19,14 +19,12 @@ from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.silence import silence_told
 from rsctl.cli.times import parse_since
-from rsctl.cli.views.run_text import paint_state
+from rsctl.cli.views.run_text import format_values, paint_state
 from rsctl.cli.views.table import write_table
 from rsctl.findings import JobState, counted
 from rsctl.runs.stream.events import now, seconds_between
-from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
+from rsctl.runs.stream.formatting import format_bytes, format_duration
 from rsctl.runs.stream.sanitize import sanitize_line
-
-_MAX_METRICS = 3
 
 
 @make_command("list")
@@ -205,9 +203,5 @@ def _placement(run: RunRecord) -> str:
 
 def _details(run: RunRecord, values: dict[str, float]) -> str:
     """The overrides of the job file, and the last values of metrics, declared metrics first."""
-    named = [name for name in run.metrics_spec if name in values]
-    named += [name for name in values if name not in run.metrics_spec]
-    metrics = [f"{name}={format_number(values[name])}" for name in named[:_MAX_METRICS]]
-    more = [f"and {len(named) - _MAX_METRICS} more"] * (len(named) > _MAX_METRICS)
     settings = [f"--set {shlex.quote(setting)}" for setting in run.settings]
-    return sanitize_line("  ".join([*settings, *metrics, *more]))
+    return sanitize_line("  ".join([*settings, *format_values(run, values)]))

@@ -13,7 +13,7 @@ import typer
 from rsctl.api import Bench, Store, is_baseline, read_series, results_of
 from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
-from rsctl.cli.runs import find_run_or_bench
+from rsctl.cli.runs import find_collected
 from rsctl.cli.show import print_message
 from rsctl.runs.stream.formatting import format_bytes
 
@@ -62,11 +62,13 @@ def command(
             "--chart-format", help="The format of the chart files; png needs the extra report."
         ),
     ] = "svg",
-) -> None:
+) -> int:
     """Write an HTML report of runs, benches and histories, with charts.
 
     The file needs no network and contains no scripts. The command compares several runs or benches,
     the last with the first.
+
+    Exit code: 0; 3 if the cloud of a run cannot be asked: the report has what is stored.
     """
     from rsctl.results.report.build import make_report
     from rsctl.results.report.png import require_matplotlib
@@ -80,7 +82,8 @@ def command(
     store = Store()
     locations: dict[str, dict[str, str]] = {}
     series = [(location, read_series(location).series) for location in histories]
-    found = [_find(store, name, locations) for name in sources or []]
+    codes: list[int] = []
+    found = [_find(store, name, locations, codes) for name in sources or []]
     report = make_report(store, found, locations, series)
     data = report.html.encode("utf-8")
     if output == "-":
@@ -91,19 +94,22 @@ def command(
         print_message(f"{output}: {format_bytes(len(data))}, {count}")
     if charts is not None:
         _write_charts(Path(charts), report.charts, chart_format)
+    return max(codes, default=0)
 
 
-def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) -> Source:
-    """A reconciled run, a bench, or the results of a baseline. Raises RsctlError.
+def _find(
+    store: Store, reference: str, locations: dict[str, dict[str, str]], codes: list[int]
+) -> Source:
+    """A run that was brought up to date, a bench, or the results of a baseline. Raises RsctlError.
 
-    Stores the locations of a run's results in `locations`.
+    Stores the locations of a run's results in `locations`, and the exit code in `codes`.
     """
     if is_baseline(reference):
         return results_of(reference)
-    run = find_run_or_bench(reference)
+    run, code = find_collected(reference)
+    codes.append(code)
     if isinstance(run, Bench):
         return run.record
-    run.collect()
     locations[run.id] = run.locations()
     return store.find(run.id)
 

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from rsctl import api
 from rsctl.api.reconcile import ABOUT_RECORDS
+from rsctl.cli.errors import show_error
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.silence import silence_told
 from rsctl.cli.tracking import resume_tracking
+from rsctl.findings import RsctlError
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.stream.journal import tail_lines
+from rsctl.target_info import target_info
 
 if TYPE_CHECKING:
     from rsctl.api import Bench, Finding, Run
@@ -35,6 +40,36 @@ def find_run_or_bench(reference: str) -> Run | Bench:
     if isinstance(handle, api.Run):
         resume_tracking(handle.record)
     return handle
+
+
+def find_collected(reference: str) -> tuple[Run | Bench, int]:
+    """Return a run with its log and metrics, or a bench, and 0. Raises RsctlError as of `find_run`.
+
+    If the cloud of a run cannot be asked, shows why and how old the stored data is; returns the
+    exit code of that error.
+    """
+    handle = api.find(reference, is_reconciled=False)
+    if not isinstance(handle, api.Run):
+        return handle, 0
+    is_managed = target_info(handle.record.target).is_managed  # then `collect` reconciles it
+    try:
+        with silence_told(handle.id):
+            handle = api.run(handle.id, on_outdated=show_outdated, is_reconciled=not is_managed)
+            handle.collect()
+        resume_tracking(handle.reload())
+    except RsctlError as problem:
+        print_message(
+            f"{handle.id} may be out of date; its newest line here is of {_newest(handle)}:"
+        )
+        return handle, show_error(problem)
+    return handle, 0
+
+
+def _newest(run: Run) -> str:
+    """The time of the newest stored line of a run; of a run without one, its creation."""
+    logs = [(RunFolder(run.id).log(name), name) for name in run.replicas]
+    times = [line.time for path, name in logs for line in tail_lines(path, name, 1)]
+    return max(times, default=run.record.created)
 
 
 def show_outdated(name: str, findings: tuple[Finding, ...]) -> None:

@@ -14,11 +14,17 @@ from rsctl.cli.show import format_finding, print_json, remedy_line
 from rsctl.cli.views.cost import format_run_cost
 from rsctl.cli.views.goodput import format_goodput
 from rsctl.cli.views.results import is_empty
-from rsctl.cli.views.run_text import failure_block, format_attempt, format_placement, state_on
+from rsctl.cli.views.run_text import (
+    failure_block,
+    format_attempt,
+    format_placement,
+    format_values,
+    state_on,
+)
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_duration
-from rsctl.runs.stream.sanitize import sanitize
+from rsctl.runs.stream.sanitize import sanitize, sanitize_line
 
 
 @make_command("status")
@@ -69,6 +75,8 @@ def _details(found: Run) -> list[tuple[str, str]]:
     rows = [(replica.replica, _replica(replica)) for replica in run.replicas]
     waiting = found.waiting()
     rows += [("waiting", waiting.describe())] if waiting is not None else []
+    if values := format_values(run, found.last_values()):
+        rows.append(("metrics", sanitize_line("  ".join(values))))
     rows += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
     rows += [
         (name, f"{location}  (empty)" if is_empty(location) else location)

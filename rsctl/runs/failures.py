@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rsctl.atomic_file import UNREADABLE
-from rsctl.findings import Finding
+from rsctl.findings import Finding, note
 from rsctl.job.source_roots import find_module
 from rsctl.runs.early_ends import early_end, rank_record
 from rsctl.runs.exit_reports import exit_report, restarts_in_place, runtime_finding
@@ -27,7 +27,8 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.ends import LOST_PEER, Killer
 from rsctl.runs.stream.events import Failure, LogEvent
 from rsctl.runs.stream.journal import tail_lines
-from rsctl.runs.stream.structured import structured
+from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.structured import is_structured, structured
 
 if TYPE_CHECKING:  # and where a job has failed: their patterns take 25 ms to compile
     from rsctl.runs.stream.origins import Origin
@@ -44,9 +45,12 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 """A bar of less than ten counts such as the parts of a checkpoint that a handler saves."""
+_NO_WORDS = re.compile(rf"\s|.*(?:{_STEP.pattern}|\d%)", re.IGNORECASE)
+"""The lines of a traceback's or a warning's source, of steps and of bars."""
+_LONGEST_WORDS = 300  # characters
 _STEP_LINE = 400  # characters of a line that are examined
-_STEPS_SURVIVED, _SECONDS_SURVIVED = 3, 1.0
-_TOGETHER_SECONDS = 2.0
+_STEPS_SURVIVED, _SECONDS_SURVIVED, _QUICK_SECONDS = 3, 1.0, 0.05
+_TOGETHER_SECONDS, _TOGETHER_AT_END = 2.0, 0.5
 _LONGEST = 2000  # characters of a line that are examined
 
 
@@ -98,7 +102,7 @@ def _explained(
     tail, kills = _tail(folder, failure)
     if killer.out_of_memory is None and kills is not None:
         killer = killer._replace(out_of_memory=kills > 0)
-    own = _since_last_steps(tail)
+    own = _since_last_steps(tail, failure.exit_code)
     logged, reported = failure_lines(line.text for line in own), failure.lines
     origin = _origin(failure, tail)
     findings = [f for f in map(runtime_finding, tail) if f and f.code not in NO_CAUSES]
@@ -106,17 +110,42 @@ def _explained(
     earlier = [line.text for line in own]
     causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported, earlier)
     is_better = has_traceback(reported) and not has_traceback(logged)
+    if not causes and (failure.exit_code, signal) == (1, None) and not has_traceback(earlier):
+        causes = _last_words(own)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
     causes = [_with_source(cause, lines, folder) for cause in causes]
     explained = replace(failure, lines=lines, causes=causes, signal=signal)
     return _placed(explained, origin, replica_on)
 
 
-def _since_last_steps(lines: list[LogEvent]) -> list[LogEvent]:
+def _last_words(lines: list[LogEvent]) -> list[Finding]:
+    """The last line on standard error of a program that ended itself then, as `sys.exit("text")`
+    writes it; none if the line is a step, or other lines came later.
+
+    Lines of standard output that the program wrote just before may come after it.
+    """
+    from rsctl.runs.stream.exceptions import is_below_error
+
+    said = [one for one in lines if one.text.strip() and not is_structured(one.text)]
+    errors = [one for one in said if one.stream == "stderr" and not is_below_error(one.text)]
+    last = errors[-1] if errors else None
+    if last is None or seconds_apart(last, said[-1]) > _TOGETHER_AT_END:
+        return []
+    if _NO_WORDS.match(last.text[:_STEP_LINE]):
+        return []
+    text = sanitize_line(last.text)[:_LONGEST_WORDS]
+    message = f"the program ended itself with exit code 1; its last line on standard error: {text}"
+    remedy = "correct what the line names; to see the lines before it: rsctl logs RUN"
+    return [note("exit", message, remedy)]
+
+
+def _since_last_steps(lines: list[LogEvent], exit_code: int) -> list[LogEvent]:
     """The lines since the training's third-last step: the program survived all errors before it.
 
-    Steps that a program prints together, such as buffered output at its end, do not count.
+    Steps that a program prints together, such as buffered output at its end, do not count. An
+    exception that ends Python gives exit code 1: with another one, quick steps suffice.
     """
+    least_seconds = _SECONDS_SURVIVED if exit_code == 1 else _QUICK_SECONDS
     lowest: dict[str, tuple[int, float, LogEvent]] = {}
     for index in range(len(lines) - 1, -1, -1):
         line = lines[index]
@@ -127,7 +156,7 @@ def _since_last_steps(lines: list[LogEvent]) -> list[LogEvent]:
             if number < least:
                 lowest[word] = count + 1, number, last
                 is_enough = count + 1 >= _STEPS_SURVIVED
-                if is_enough and seconds_apart(line, last) >= _SECONDS_SURVIVED:
+                if is_enough and seconds_apart(line, last) >= least_seconds:
                     return lines[index:]
     return lines
 

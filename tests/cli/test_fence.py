@@ -24,6 +24,8 @@ HOSTILE = (
     "x ##[error]forged",
     "##vso[task.setvariable variable=a]b",
     "##teamcity[buildStatus text='b']",
+    "##octopus[setVariable name='YQ==' value='Yg==']",
+    "travis_fold:start:a\r\x1b[0Ktravis_time:end:1:start=1,finish=2,duration=1\r\x1b[0K",
     "one\r::error::forged",
     "one\x0b::error::forged",
     "\x1b[0Ksection_start:1:evil\r\x1b[0Khidden",
@@ -50,7 +52,10 @@ def acts(text: str) -> list[str]:
         line
         for line in lines
         if IGNORED.sub("", line).lstrip().startswith("::")
-        or re.search(r"##(vso|teamcity)?\[|section_(start|end):", IGNORED.sub("", line))
+        or re.search(
+            r"##(vso|teamcity|octopus)?\[|section_(start|end):|travis_(fold|time):",
+            IGNORED.sub("", line),
+        )
         or re.match(r"(---|\+\+\+|~~~)(\s|$)|\^\^\^\s+\+\+\+", line)
         or re.search("[\x00-\x08\x0b-\x1f\u202e\u2066\u200b\U000e0041]", line)
     ]
@@ -64,6 +69,9 @@ def test_texts_are_escaped() -> None:
         "x ##\\u005berror]forged",
         "##vso\\u005btask.setvariable variable=a]b",
         "##teamcity\\u005bbuildStatus text='b']",
+        "##octopus\\u005bsetVariable name='YQ==' value='Yg==']",
+        "travis_fold\\u003astart:a\\u000d\\u001b[0Ktravis_time\\u003aend:1:start=1,finish=2,duration=1"
+        "\\u000d\\u001b[0K",
         "one\\u000d::error::forged",
         "one\\u000b::error::forged",
         "\\u001b[0Ksection_start\\u003a1:evil\\u000d\\u001b[0Khidden",

@@ -227,13 +227,18 @@ def test_an_improvement_that_fails_is_in_every_report(
         ({"repeat": 7}, 0),
     ],
 )
-def test_other_conditions_never_pass(rsctl: Cli, options: dict[str, Any], lenient: int) -> None:
+def test_other_conditions_never_pass(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], lenient: int
+) -> None:
     """Other machines, another unit, and repetitions that have not run."""
     record("before", one(*STEADY))
     record("now", one(*STEADY), **options)
     base = ("gate", "now", "--baseline", "before", "--max-regression", "throughput=5%")
     assert judged(rsctl, *base) == (8, "no-data")
-    assert rsctl(*base, "--allow-inconclusive").code == lenient
+    assert judged(rsctl, *base, "--allow-inconclusive")[0] == lenient
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert "::error " in rsctl(*base).err
+    assert ("::error " in rsctl(*base, "--allow-inconclusive").err) == (lenient != 0)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,7 @@ def test_a_status_with_everything(
     known |= {"locations": {"outputs": "gs://b/o", "a_long_location": "gs://b/c"}}
     known |= {"restarts_in_place": 3, "findings": [warning("x", "slow", "wait"), warning("y", "z")]}
     known |= {"cost": RunCost(dollars=3.0, per_hour=36.0, seconds=300.0, note="a note")}
+    known |= {"last_values": {"x": 1.0, "a\nb": 2.0, "c": 3.0, "d": 4.0}}
     known |= {"goodput": Goodput(seconds=100.0, share=1.0, unpaid={"queue": 90.0}, until=at(3))}
     monkeypatch.setattr(status, "find_run", lambda _: found)
     monkeypatch.setattr(status, "now", lambda: at(40))
@@ -170,6 +171,7 @@ def test_a_status_with_everything(
         "  worker-0         running",
         "  worker-1         failed      exit code 0, lost",
         "  waiting          described",
+        "  metrics          x=1  a b=2  c=3  and 1 more",
         "  billed time      1:00",
         "  outputs          gs://b/o",
         "  a_long_location  gs://b/c",

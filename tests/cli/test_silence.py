@@ -13,7 +13,7 @@ from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.vertex.target import TARGET as VERTEX
 
-from .conftest import Cli, MadeRun
+from .conftest import Cli, MadeRun, at
 
 RUN = "job-aaaaaa"
 
@@ -116,12 +116,47 @@ def test_a_cancellation_interrupted_after_the_answer(rsctl: Cli, cloud: SilentCl
     )
 
 
+def expired(_run: str) -> NoReturn:
+    raise RsctlError(ExitCode.ENVIRONMENT, error("google", "they have expired", "log in"))
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.SUCCEEDED])
+@pytest.mark.parametrize("command", ["report -o file", "export --format json -o file.json"])
+def test_with_expired_credentials_what_is_stored_is_written(
+    rsctl: Cli,
+    make_run: Callable[..., MadeRun],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    state: JobState,
+) -> None:
+    """Also of a run that has ended and whose log is not all here."""
+    made = make_run(RUN, target="vertex")
+    made.store.locate(RUN, "vertex://p/r/7")
+    made.state(2, state)
+    made.log(3, "step 1 loss 0.5")
+    made.log(4, "step 2 loss 0.25", replica="worker-1")
+    made.metric(3, "loss", 0.5)
+    for name in ("reconcile", "collect"):
+        monkeypatch.setattr(VERTEX, name, expired)
+    done = rsctl(*command.split(), RUN)
+    assert (done.code, done.err.splitlines()[:3]) == (
+        3,
+        [
+            f"{RUN} may be out of date; its newest line here is of {at(4)}:",
+            "error: they have expired",
+            "    -> log in",
+        ],
+    )
+    assert done.err.count("they have expired") == 1
+    assert "0.5" in (rsctl.folder / command.split()[-1]).read_text()
+    for name in ("reconcile", "collect"):
+        monkeypatch.setattr(VERTEX, name, lambda _run: None)
+    assert rsctl(*command.split(), RUN).code == 0
+
+
 def test_expired_credentials_are_told_once_and_that_the_job_continues(
     rsctl: Cli, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def expired(_run: str) -> NoReturn:
-        raise RsctlError(ExitCode.ENVIRONMENT, error("google", "they have expired", "log in"))
-
     made, url = make_run(RUN, target="vertex"), "vertex://p/r/7"
     made.store.locate(RUN, url)
     made.state(2, JobState.RUNNING)

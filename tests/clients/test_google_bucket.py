@@ -306,19 +306,32 @@ def test_another_process_has_uploaded_the_same(answers: list[requests.Response])
     assert session.answers == []
 
 
-def test_an_upload_that_makes_no_progress_is_given_up() -> None:
-    stalled = [answer(308)] * 3
-    made, session, waits = bucket(NONE, *[OPEN, *stalled, NONE] * 3)
+@pytest.mark.parametrize(
+    ("answers", "why", "waited"),
+    [
+        ([answer(308)] * 3, "", 0),
+        ([answer(503), answer(502)] * 3, ": HTTP status 503", 3),
+        ([answer(502), answer(308)] * 3, ": HTTP status 502", 3),
+        ([requests.ConnectionError("reset"), answer(308)] * 3, ": reset", 3),
+    ],
+)
+def test_an_upload_that_makes_no_progress_is_given_up(
+    answers: list[requests.Response | Exception], why: str, waited: int
+) -> None:
+    """After as many tries as any other call, and not as many times as many."""
+    made, session, waits = bucket(NONE, OPEN, *answers)
     with pytest.raises(NoAnswer) as caught:
         made.put(NAME, upload(3))
-    assert (caught.value.reason, len(waits), session.answers) == (
-        "the upload was interrupted repeatedly",
-        3,
-        [],
-    )
-    assert caught.value.findings[0].message == (
-        "storage.googleapis.com gives no answer: the upload was interrupted repeatedly"
-    )
+    reason = f"the upload was interrupted repeatedly{why}"
+    assert (caught.value.reason, len(waits), session.answers) == (reason, waited, [])
+    assert caught.value.findings[0].message == f"storage.googleapis.com gives no answer: {reason}"
+
+
+def test_sessions_that_end_again_and_again() -> None:
+    made, session, waits = bucket(NONE, *[OPEN, answer(410), NONE] * 3)
+    with pytest.raises(NoAnswer, match="the upload was interrupted repeatedly"):
+        made.put(NAME, upload(3))
+    assert (len(waits), session.answers) == (3, [])
 
 
 def test_progress_allows_further_stalls() -> None:

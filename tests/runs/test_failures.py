@@ -323,6 +323,53 @@ def test_steps_that_a_program_prints_together_at_its_end_follow_the_error() -> N
     assert [cause.code for cause in found.causes] == ["gpu-memory"]
 
 
+@pytest.mark.parametrize(("code", "codes"), [(1, ["gpu-memory"]), (3, [])])
+def test_quick_steps_after_an_error_show_that_it_did_not_end_the_program(
+    code: int, codes: list[str]
+) -> None:
+    folder = begun(worker_0=OUT_OF_MEMORY)
+    with folder.log("worker-0").open("a") as log:
+        log.writelines(f"2026-01-31T12:00:03.{n}00000Z o step {n}\n" for n in range(5))
+    found = first_failure([Failure(replica="worker-0", time=at(4), exit_code=code)], folder)
+    assert [cause.code for cause in found.causes] == codes
+
+
+LATER = at(2)
+LEAKED = "[rank0]:[W1130 10:00:00.1 NCCL.cpp:1] Warning: destroy_process_group() was not called"
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "words"),
+    [
+        (["o step 1", "e the split of shard 7 is empty"], 1, "the split of shard 7 is empty"),
+        (["e the split of shard 7 is empty", f"e {LEAKED}"], 1, "the split of shard 7 is empty"),
+        (["e the split of shard 7 is empty", 'o {"rsctl": "telemetry"}'], 1, "the split of shard"),
+        (["e the split of shard 7 is empty"], 3, None),
+        (["e the split of shard 7 is empty", "o step 2"], 1, "the split of shard 7 is empty"),
+        (["e the split of shard 7 is empty", f"{LATER} o step 2"], 1, None),  # it survived that
+        (["e the split of shard 7 is empty", f"{LATER} e INFO:root:done"], 1, None),
+        (["o the split of shard 7 is empty"], 1, None),
+        (["e step 7 loss 0.5"], 1, None),
+        (["e  55%|#####     | 5/9 [00:01<00:01]"], 1, None),
+        (["e   warnings.warn(text)"], 1, None),
+        (["e Traceback (most recent call last):", "e a part of it"], 1, None),
+        ([], 1, None),
+    ],
+)
+def test_the_last_words_of_a_script_are_its_reason(
+    lines: list[str], code: int, words: str | None
+) -> None:
+    folder = begun()
+    timed = [line if line.startswith("2") else f"{at(1)} {line}" for line in lines]
+    folder.log("worker-0").write_text("".join(f"{line}\n" for line in timed))
+    found = first_failure([Failure(replica="worker-0", time=at(4), exit_code=code)], folder)
+    assert len(found.causes) == (words is not None)
+    for cause in found.causes:
+        assert cause.code == "exit"
+        start = "the program ended itself with exit code 1; its last line on standard error: "
+        assert cause.message.startswith(f"{start}{words}")
+
+
 def test_a_kill_after_a_survived_error_and_steps_is_a_kill() -> None:
     folder = begun(worker_0=[*OUT_OF_MEMORY, "step 1", "step 2", "step 3"])
     failure = Failure(replica="worker-0", time=at(9), exit_code=137, signal="SIGKILL")

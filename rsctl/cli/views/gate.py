@@ -39,14 +39,18 @@ def print_gate(gate: Gate, output: str) -> None:
     typer.echo(gate.headline)
 
 
-def annotate_github(gate: Gate, file: str | None) -> None:
-    """Write annotations and the step's summary if this runs in GitHub Actions."""
+def annotate_github(gate: Gate, file: str | None, has_passed: bool) -> None:
+    """Write annotations and the step's summary if this runs in GitHub Actions.
+
+    A command that exits with 0 has no errors, only warnings.
+    """
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     # The runner takes a path from its workspace, which a container of a step's own may not have.
     place = file and os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE") or ".")
     with suppress(OSError):  # of a pipe whose reader has gone
         for line in github_annotations(gate, file if place and place.startswith("..") else place):
+            line = f"::warning {line.partition(' ')[2]}" if has_passed else line
             write_workflow_command(line)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:

@@ -32,7 +32,10 @@ def next_commands(run: Run, has_files: bool = True, resume: str = "") -> str:
     if has_files and not all(map(is_empty, run.locations().values())):
         parts.append(f"its files: rsctl get {run.id}")
     shown = "   ".join(parts)
-    return f"{shown}\nresume: {resume}" if resume and run.has_checkpoints() else shown
+    if not resume or not run.has_checkpoints():
+        return shown
+    is_done = run.state is JobState.SUCCEEDED  # then the same command has no steps left
+    return f"{shown}\nresume{', if you set more steps' * is_done}: {resume}"
 
 
 def resume_command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import IO, Any
 
 import typer
@@ -29,6 +30,7 @@ from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _MAX_METRICS = 8
+_MAX_VALUES = 3  # in one line
 _LONGEST = 2000
 _STATE_COLORS: dict[str, str] = {
     JobState.SUCCEEDED: "green",
@@ -134,6 +136,14 @@ def format_metric(statistics: dict[str, Any]) -> str:
     last, best = statistics["last"], statistics.get("best")
     text = format_number(last) + unit
     return text if best in (None, last) else f"{text} (best {format_number(best)})"
+
+
+def format_values(run: RunRecord, values: Mapping[str, float]) -> list[str]:
+    """The first of the last values of a run's metrics, declared metrics first, as `loss=0.5`."""
+    named = [name for name in run.metrics_spec if name in values]
+    named += [name for name in values if name not in run.metrics_spec]
+    metrics = [f"{name}={format_number(values[name])}" for name in named[:_MAX_VALUES]]
+    return [*metrics, *[f"and {len(named) - _MAX_VALUES} more"] * (len(named) > _MAX_VALUES)]
 
 
 def failure_block(run: RunRecord) -> list[str]:

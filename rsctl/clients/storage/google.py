@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NoAnswer, no_answer
 from rsctl.clients.google import Google, body_of, is_transient
-from rsctl.clients.google_errors import google_error
+from rsctl.clients.google_errors import error_message, google_error
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.storage import (
     LoadedObject,
@@ -168,7 +168,7 @@ class GoogleBucket:
             if generation := self._generation(name):
                 return generation
             self._retries.before_retry(attempt)
-        raise no_answer(urlsplit(self._base).netloc, "the upload was interrupted repeatedly")
+        raise self._given_up("")
 
     def _open_upload(self, name: str, upload: Upload) -> str | None:
         """The address for the blocks, or None if the object exists by now."""
@@ -196,15 +196,16 @@ class GoogleBucket:
         return session
 
     def _send(self, session: str, upload: Upload) -> Any:
-        """The answer to the last block, or None if the session has ended before."""
-        sent, stalls = 0, 0
+        """The answer to the last block, or None if the session has ended. Raises NoAnswer."""
+        sent, stalls, why = 0, 0, ""
         while stalls < self._retries.tries:
             answer = self._send_block(session, upload, sent)
-            if _is_interrupted(answer):
-                stalls += 1
-                self._retries.before_retry(stalls)
+            if interruption := _interruption(answer):
+                why = f": {interruption}"
+                self._retries.before_retry(stalls + 1)
                 answer = self._put(session, f"bytes */{upload.size}", b"")
-            if _is_interrupted(answer):
+            if _interruption(answer):
+                stalls += 1
                 continue
             if answer.status_code in (200, 201):
                 return answer
@@ -215,7 +216,7 @@ class GoogleBucket:
             kept = _kept(answer)
             stalls = 0 if kept > sent else stalls + 1
             sent = kept
-        return None
+        raise self._given_up(why)
 
     def _send_block(self, session: str, upload: Upload, start: int) -> Any:
         upload.file.seek(start)
@@ -233,8 +234,12 @@ class GoogleBucket:
                 headers={"Content-Range": content_range},
                 data=block,
             )
-        except NoAnswer:
-            return None
+        except NoAnswer as problem:
+            return problem
+
+    def _given_up(self, why: str) -> NoAnswer:
+        host = urlsplit(self._base).netloc
+        return no_answer(host, f"the upload was interrupted repeatedly{why}")
 
     def _no_bucket(self) -> RsctlError:
         message = f"bucket {self._bucket} does not exist"
@@ -250,9 +255,11 @@ def _stored(item: Mapping[str, Any]) -> StoredObject:
     return StoredObject(str(item["name"]), int(item["size"]), str(item["generation"]), digests)
 
 
-def _is_interrupted(answer: Any) -> bool:
-    """Whether to ask how far the upload came; None is a lost answer."""
-    return answer is None or is_transient(answer) or answer.status_code >= 500
+def _interruption(answer: Any) -> str:
+    """Why to ask how far the upload came; empty if it continues."""
+    if isinstance(answer, NoAnswer):
+        return answer.reason
+    return error_message(answer) if is_transient(answer) or answer.status_code >= 500 else ""
 
 
 def _kept(answer: Any) -> int:

@@ -30,15 +30,17 @@ CI_COMMANDS = (
     r"(?:^|(?<=\n))[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*:(:)"
     r"|(?:^|(?<=\n))(?:--(-)|\+\+(\+)|~~(~))(?=\s|\Z)"
     r"|(?:^|(?<=\n))\^\^\^[ \t]+\+(\+)"
-    r"|##(?:vso|teamcity)?(\[)"
-    r"|section_(?:start|end)(:)"
+    r"|##(?:vso|teamcity|octopus)?(\[)"
+    r"|(?:section_(?:start|end)|travis_(?:fold|time))(:)"
 )
 """The texts that a CI system obeys; the last group is the character that must not stay.
 
 GitHub Actions obeys `::NAME::` after blanks at the begin of a line, and `##[NAME]` anywhere in one
 (actions/runner: `src/Runner.Common/ActionCommand.cs`); Azure Pipelines `##vso[` anywhere
-(azure-pipelines-agent: `Command.cs`), TeamCity `##teamcity[`, GitLab `section_start:` before a
-control character, Buildkite `--- `, `+++ `, `~~~ ` and `^^^ +++` at the begin of a line.
+(azure-pipelines-agent: `Command.cs`), TeamCity `##teamcity[`, Octopus Deploy `##octopus[`
+(Calamari: `ServiceMessage.cs`), GitLab `section_start:` before a control character, Travis CI
+`travis_fold:` and `travis_time:` (travis-build: `travis_fold.bash`, `travis_time_finish.bash`),
+Buildkite `--- `, `+++ `, `~~~ ` and `^^^ +++` at the begin of a line.
 """
 
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
