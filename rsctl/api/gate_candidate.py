@@ -105,6 +105,10 @@ class Candidate:
         for name, number in (("repeat", repeat), ("window", window), ("looks", looks)):
             check_count(name, number, 1, MOST_REPETITIONS)
         check_count("confirm", confirm, 0, MOST_REPETITIONS)
+        if repeat is not None and self.prepared is None:
+            message = "--repeat requires a job file; a bench has already run"
+            remedy = "give the job file, or omit --repeat"
+            raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
         if isinstance(max_regression, Mapping):
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
         block = self.record.spec.get("gate") or {}
@@ -193,10 +197,15 @@ class Candidate:
         return bench.results()
 
 
-def cost_remarks(candidate: Candidate, bench: BenchRecord, cost: str) -> list[str]:
-    """The cost of a bench's runs, and how many of them are done; empty if no run remains."""
+def cost_remarks(
+    candidate: Candidate, bench: BenchRecord, cost: str, excluded: Collection[str] = ()
+) -> list[str]:
+    """The cost of a bench's runs, and how many of them are done; empty if no run remains.
+
+    A bench of the `excluded` IDs is not continued, as in `Candidate.measure`.
+    """
     with closing(Store()) as store:
-        done = Benches(store).succeeded(bench.definition, bench.repeat)
+        done = Benches(store).succeeded(bench.definition, bench.repeat, excluded)
     if candidate.new or not done:
         return [cost]
     has = "has" if done == 1 else "have"

@@ -12,7 +12,7 @@ from rsctl.api.gate_candidate import Candidate, RunBench, cost_remarks, just_run
 from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.baseline import require_measured
 from rsctl.bench.baseline_files import is_location
-from rsctl.bench.comparable import cell_changes, condition_changes, refuse_changes
+from rsctl.bench.comparable import condition_changes, content_changes, refuse_changes
 from rsctl.bench.decision import keep_decision
 from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.forecast import Forecast, forecast, format_cost
@@ -40,14 +40,15 @@ class PreparedGate:
         remarks = [metric.in_words() for metric in self._forecasts(repeat)]
         if (prepared := self.candidate.prepared) is not None:
             cost = format_cost(self.baseline, cells, repeat)
-            remarks += cost_remarks(self.candidate, prepared.plan.new_bench(repeat), cost)
+            bench = prepared.plan.new_bench(repeat)
+            remarks += cost_remarks(self.candidate, bench, cost, self._own)
         return remarks
 
     def _forecasts(self, repeat: int) -> list[Forecast]:
         cells, rules = self.candidate.cells, self.rules
         return forecast(self.baseline, rules.floors, cells, repeat, rules.confirm, rules.alpha)
 
-    def require_comparable(self, must_have_all_cells: bool = True) -> None:
+    def require_comparable(self, must_be_whole: bool = True) -> None:
         """Raise RsctlError if the plan of a job file shows that the baseline measured something
         else: the runs would not lead to a decision.
         """
@@ -55,8 +56,8 @@ class PreparedGate:
         if prepared is None:
             return
         changes = self._condition_changes(prepared.plan.fingerprints())
-        if must_have_all_cells:
-            changes += cell_changes(self.baseline, self.candidate.cells)
+        if must_be_whole:
+            changes += content_changes(self.baseline, self.candidate.cells, self.rules.floors)
         command, how = self._new_baseline()
         remedy = f"make a baseline of this job: {shlex.join(command)}{how}"
         refuse_changes(self.baseline.label, changes, remedy)
@@ -76,7 +77,8 @@ class PreparedGate:
         where = [] if rules.is_from_file else ["--baseline", location]
         is_in_git = location.startswith(GIT)
         how = f", and commit the file to {location.split(':')[1]}" if is_in_git else ""
-        return ["rsctl", "gate", *job, *where, *repeat, "--update-baseline"], how
+        floors = [f"--max-regression={text}" for text in rules.given]
+        return ["rsctl", "gate", *job, *where, *floors, *repeat, "--update-baseline"], how
 
     @property
     def _is_by_bench(self) -> bool:
@@ -96,14 +98,18 @@ class PreparedGate:
 
         The bench that the baseline is of is not the candidate's: its job is measured again.
         """
-        own = [*filter(None, (self.baseline.label, self.baseline.of))]
-        results = self.candidate.measure(self.rules.repeat, run, own)
+        results = self.candidate.measure(self.rules.repeat, run, self._own)
         require_measured(results)
         return results
 
     def is_of(self, results: Results) -> bool:
         """Whether the baseline is what was measured itself."""
-        return results.label in (self.baseline.label, self.baseline.of)
+        return results.label in self._own
+
+    @property
+    def _own(self) -> list[str]:
+        """The baseline's label, and the bench or run that it is of."""
+        return [*filter(None, (self.baseline.label, self.baseline.of))]
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are; no data if the baseline has the same runs."""

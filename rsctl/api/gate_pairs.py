@@ -125,7 +125,7 @@ def _require_declared(plan: PairedPlan, floors: dict[str, Floor]) -> None:
     """Raise RsctlError for a metric that no job file can have, or that has no goal."""
     sides = [plan.fingerprint(side).metrics for side in (BASELINE, CANDIDATE)]
     names = list(dict.fromkeys(name for side in reversed(sides) for name in side))
-    require_known((n for n in floors if not n.startswith("run.")), names, "job file")
+    require_known(floors, names, "job file")
     declared = [Series(name=n, goal=about.get("goal")) for s in sides for n, about in s.items()]
     require_goals(floors, Results(label="the job files", kind="bench", series=declared))
 

@@ -37,16 +37,18 @@ def read_bytes(location: str, folder: str) -> bytes:
     if location.startswith(BUCKETS):
         return _read_object(location)
     _refuse_pipe(os.path.join(folder, location), location, "read the baseline")
+    path = os.path.join(folder, location)
     try:
-        with open(os.path.join(folder, location), "rb") as file:
+        with open(path, "rb") as file:
             return file.read(LARGEST + 1)
     except OSError as problem:
-        beside = os.path.dirname(os.path.join(folder, location)) or "."
-        names = os.listdir(beside) if os.path.isdir(beside) else []
+        beside = os.path.dirname(path) or "."
+        names = os.listdir(beside) if os.path.isdir(beside) and not os.path.exists(path) else []
         close = get_close_matches(os.path.basename(location), names, n=1)
         hint = f"did you mean {close[0]!r}? otherwise " if close else ""
         message = f"cannot read the baseline {location}: {problem.strerror}"
-        remedy = f"{hint}{_how_to_create(location)}"
+        given = location if folder == "." else os.path.relpath(path)  # as an option names it
+        remedy = f"{hint}{_how_to_create(given)}"
         raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy)) from None
 
 

@@ -310,6 +310,8 @@ def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> st
     runs = candidate.of_cell(cell)
     if runs is None:
         return "the baseline has this cell, but the candidate does not"
+    if baseline.of_cell(cell) is None:
+        return "the candidate has this cell, but the baseline does not"
     refused = refusals(baseline.fingerprint, candidate.fingerprint, cell, name)
     if refused:
         return "the baseline was measured under other conditions: " + "; ".join(map(str, refused))
@@ -351,6 +353,7 @@ def across_cells(
     check = new_check(name, None, floor, None, None)
     check.unit, check.goal = like.unit, like.goal
     case = kind(check, floor, [cell for other in mine for cell in other.cells])
+    case.lost = [text for other in mine for text in other.lost]
     check.runs = case.runs
     if not all(case.runs):
         check.reason, case.cells = "no repetition has data in all cells", []

@@ -50,12 +50,18 @@ def history_changes(
     return list(dict.fromkeys(found))
 
 
-def cell_changes(baseline: Results, cells: Sequence[Cell]) -> list[str]:
-    """The cells that only one side has."""
+def content_changes(baseline: Results, cells: Sequence[Cell], metrics: Iterable[str]) -> list[str]:
+    """The cells that only one side has, and the metrics without data in a cell of the baseline."""
     known = [runs.cell for runs in baseline.cells]
     new = [f"the baseline has no cell {_name(cell)}" for cell in cells if cell not in known]
     gone = [f"the job has no cell {_name(cell)}" for cell in known if cell not in cells]
-    return [*new, *gone]
+    both = [cell for cell in cells if cell in known]
+    lacking = [
+        f"the baseline has no data for {metric}"
+        for metric in metrics
+        if not all((series := baseline.find(metric, cell)) and series.known for cell in both)
+    ]
+    return [*new, *gone, *lacking]
 
 
 def refuse_changes(label: str, changes: Sequence[str], remedy: str) -> None:

@@ -40,6 +40,8 @@ class Forecast(NamedTuple):
 
     def in_words(self) -> str:
         """One sentence."""
+        if not self.runs[0]:
+            return f"{self.metric}: the baseline has no data for it"
         runs = f"{self.metric}: {self.runs[0]}+{self.runs[1]} runs per cell"
         if self.runs[1] + self.confirm < self.least:
             again = f" and {self.confirm} to confirm" if self.confirm else ""

@@ -36,7 +36,7 @@ from rsctl.bench.verdict import (
     worst,
 )
 from rsctl.findings import ExitCode, RsctlError, error, first_of
-from rsctl.job.gate_checks import metric_of
+from rsctl.job.gate_checks import OF_THE_RUN, metric_of
 from rsctl.job.suggestions import close_match
 from rsctl.runs.stream.sanitize import sanitize_text
 
@@ -154,10 +154,13 @@ class Gate(msgspec.Struct, kw_only=True):
 
 
 def require_known(floors: Iterable[str], names: list[str], holders: str) -> None:
-    """Raises RsctlError for a metric that is not among the names of those that `holders` have."""
+    """Raises RsctlError for a metric that is not among the names of those that `holders` have, or
+    that every run has.
+    """
+    of_runs = [f"run.{name}" for name in OF_THE_RUN]
     for unknown in floors:
-        if not {unknown, metric_of(unknown)} & {*names}:
-            near = close_match(unknown, names)
+        if unknown not in of_runs and not {unknown, metric_of(unknown)} & {*names}:
+            near = close_match(unknown, [*names, *of_runs])
             remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(names) or 'none'}"
             message = f"neither {holders} has a metric {unknown!r}"
             raise RsctlError(ExitCode.USAGE, error("gate", message, remedy))

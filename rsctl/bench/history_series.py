@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Any, Optional
 
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.bench.fingerprint import Cell
-from rsctl.bench.history import History, known_metrics, short_commit
+from rsctl.bench.history import History, HistoryRecord, known_metrics, short_commit
 from rsctl.bench.results import cell_label, describe_cell
 from rsctl.bench.steps import SHORTEST, find_steps, middle
 from rsctl.findings import ExitCode, RsctlError, error
@@ -131,11 +132,12 @@ class HistorySeries(msgspec.Struct, kw_only=True):
 def make_series(history: History, most: int | None = None) -> list[HistorySeries]:
     """All series of a history with their steps, those of one metric and cell after one another.
 
-    With `most` only that many commits at the end of each.
+    With `most` only that many commits at the end of each. Successive commits that one bench stands
+    for are the first of them.
     """
     found: dict[tuple[str, str, bytes, bytes, bytes], HistorySeries] = {}
     points: dict[tuple[int, str], CommitPoint] = {}
-    for record in history.records:
+    for record in _measured(history.records):
         for cell in record.cells:
             for metric in cell.metrics:
                 if not metric.values:
@@ -170,6 +172,28 @@ def make_series(history: History, most: int | None = None) -> list[HistorySeries
         series.points = series.points[-most:] if most else series.points
         series.steps = _steps(series)
     return ordered
+
+
+def _measured(records: Iterable[HistoryRecord]) -> list[HistoryRecord]:
+    """The records, of a bench at successive commits one: the first, with the data of the last.
+
+    A commit that changes nothing of a job has the runs of the commit before. Counted again, they
+    look like commits without noise, between which each change is a step.
+    """
+    kept: list[HistoryRecord] = []
+    commits: dict[str, str] = {}
+    latest: dict[str, dict[str, int]] = {}
+    before: dict[str, dict[str, int]] = {}
+    for record in records:
+        job, of = record.job, record.of
+        if commits.get(job) != record.commit:
+            commits[job], before[job], latest[job] = record.commit, latest.get(job, {}), {}
+        index = latest[job][of] = before[job].get(of, len(kept))
+        if index < len(kept):
+            kept[index] = replace(kept[index], cells=record.cells, shown=record.shown)
+        else:
+            kept.append(record)
+    return kept
 
 
 def select(

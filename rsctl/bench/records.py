@@ -221,10 +221,12 @@ class Benches:
         """One bench by its id, or None."""
         return next(iter(self._benches("WHERE id=?", bench)), None)
 
-    def succeeded(self, definition: str, repeat: int) -> int:
-        """How many runs have succeeded of the first repetitions of the bench to continue."""
+    def succeeded(self, definition: str, repeat: int, excluded: Collection[str] = ()) -> int:
+        """How many runs have succeeded of the first repetitions of the bench that `claim` would
+        continue.
+        """
         which = "WHERE definition=? ORDER BY created DESC, id LIMIT 1"
-        found = [bench.latest() for bench in self._benches(which, definition)]
+        found = [b.latest() for b in self._benches(which, definition) if b.bench not in excluded]
         trials = [trial for latest in found for trial in latest.values()]
         return sum(t.repetition < repeat and t.state is JobState.SUCCEEDED for t in trials)
 

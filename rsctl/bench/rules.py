@@ -16,6 +16,7 @@ from rsctl.job.gate_checks import HISTORY_FORMS as FORMS
 class GateRules(msgspec.Struct, kw_only=True):
     """`floors` by metric, `repeat` None if it is not set. A baseline `is_from_file` if the job file
     names it, and a history `is_history_from_file`: then it is relative to that file's folder.
+    `given` are the allowed regressions of options, as they were given.
 
     The last commits of `history` replace the baseline, or limit it if they `only_limit`. The gate
     decides `looks` times about one baseline.
@@ -23,6 +24,7 @@ class GateRules(msgspec.Struct, kw_only=True):
 
     baseline: Optional[str] = None
     floors: Floors = msgspec.field(default_factory=Floors)
+    given: Sequence[str] = ()
     repeat: Optional[int] = None
     confirm: int = 0
     looks: int = 1
@@ -76,6 +78,7 @@ def rules_of(
     return GateRules(
         baseline=baseline or of_file,
         floors=floors,
+        given=max_regression,
         repeat=repeat or block.get("repeat"),
         confirm=int(block.get("confirm") or 0) if confirm is None else confirm,
         looks=looks or block.get("looks") or 1,

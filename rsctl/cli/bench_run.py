@@ -136,11 +136,15 @@ def errors_in_junit(
 
 
 class RunOptions(NamedTuple):
-    """The number of concurrent runs, and the conditions that end them early."""
+    """The number of concurrent runs, and the conditions that end them early.
+
+    With `raises`, an error that ends the bench is not shown but raised.
+    """
 
     parallel: int | None
     fail_fast: bool
     cancel_on_interrupt: bool
+    raises: bool = False
 
 
 def drive(
@@ -150,7 +154,7 @@ def drive(
     chosen: RunOptions,
     interrupts: Interrupts,
 ) -> int:
-    """Run the bench until it ends or is interrupted; returns the exit code.
+    """Run the bench until it ends or is interrupted; returns the exit code. May raise RsctlError.
 
     Until the first run is sent, an interruption ends the command immediately. After that, the first
     interruption is handled in order, and a second one stops the wait for runs that are being
@@ -181,16 +185,20 @@ def drive(
         problem = caught
     interrupts.hold()
     bench.reload()
-    findings = [*(problem.findings if problem else ()), *_neighbour_findings(bench, begun)]
     exit_code = int(problem.exit_code if problem else bench.exit_code)
     if interrupts.count and not chosen.cancel_on_interrupt and not bench.is_complete:
         exit_code = int(ExitCode.INTERRUPTED)
+    is_raised = chosen.raises and exit_code != ExitCode.INTERRUPTED
+    shown = problem.findings if problem and not is_raised else ()
+    findings = [*shown, *_neighbour_findings(bench, begun)]
     with without_reader():
         for finding in findings:
             view.finding(finding)
         view.finish(bench, exit_code)
     if exit_code != ExitCode.INTERRUPTED:
         wait_for_bench_trackers(bench)
+    if problem and is_raised:
+        raise problem
     return exit_code
 
 

@@ -252,7 +252,7 @@ def command(
             own = recorder.commit
             prepared = prepare_gate_of(candidate, known, commit=own, on_outdated=show_outdated)
             if recorder.location is None:  # samples of new conditions begin a series of a history
-                prepared.require_comparable(must_have_all_cells=not allow_inconclusive)
+                prepared.require_comparable(must_be_whole=not allow_inconclusive)
             gate, results = _judge(prepared, run)
             gate = prepared.conclude(gate, results, fail_on_improvement)
             outdated = partial(print_outdated, gate, prepared)

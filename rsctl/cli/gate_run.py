@@ -39,17 +39,22 @@ def open_source(
 class BenchRunner:
     """Runs the remaining cells of a bench; at most `parallel` runs at a time.
 
-    If it is interrupted, it writes the `reports` that need no verdict, about the runs so far.
+    If it is interrupted or an error ends it, it writes the `reports` that need no verdict, about
+    the runs so far.
     """
 
     def __init__(self, parallel: int | None, reports: Sequence[CiReport] = ()) -> None:
-        self._options = RunOptions(parallel, False, cancels_on_interrupt(None))
+        self._options = RunOptions(parallel, False, cancels_on_interrupt(None), raises=True)
         self._reports = reports
 
     def __call__(self, prepared: PreparedBench, bench: Bench) -> None:
-        """Run the bench. The gate judges failures; an interruption raises RsctlError."""
-        with Interrupts().listening() as interrupts:
-            code = drive(prepared, bench, _View(), self._options, interrupts)
+        """Run the bench. The gate judges failed runs; all else raises RsctlError."""
+        try:
+            with Interrupts().listening() as interrupts:
+                code = drive(prepared, bench, _View(), self._options, interrupts)
+        except RsctlError:
+            write_unfinished(self._reports, bench.id)
+            raise
         if code in _ENDS:
             write_unfinished(self._reports, bench.id)
             finding = note(

@@ -88,7 +88,7 @@ def test_the_properties_of_a_bench_that_has_run() -> None:
 def test_the_cost_is_that_of_runs_that_remain(
     monkeypatch: pytest.MonkeyPatch, done: int, new: bool, remarks: list[str]
 ) -> None:
-    monkeypatch.setattr(Benches, "succeeded", lambda _, definition, repeat: done)
+    monkeypatch.setattr(Benches, "succeeded", lambda _, definition, repeat, excluded: done)
     bench = record(repeat=2, cells=[{"a": 1}, {"a": 2}])
     assert cost_remarks(Candidate(bench, None, new), bench, "4 runs") == remarks
 
@@ -106,6 +106,13 @@ def refused(call: Callable[[], object]) -> Any:
     assert caught.value.exit_code is ExitCode.USAGE
     [finding] = caught.value.findings
     return finding
+
+
+def test_a_bench_that_has_run_has_no_other_number_of_runs() -> None:
+    found = refused(lambda: candidate().rules(repeat=3))
+    message = "--repeat requires a job file; a bench has already run"
+    assert found == error("bench", message, "give the job file, or omit --repeat")
+    assert candidate(PLANNED).rules(repeat=3).repeat == 3
 
 
 BASELINE = Results(label="b", kind="bench", series=[Series(name="speed", goal="max")])

@@ -33,7 +33,7 @@ def gate(rules: GateRules, is_planned: bool = True) -> PreparedGate:
 @pytest.fixture(autouse=True)
 def _changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_decision, "condition_changes", lambda *_: ["workers: 1 -> 2"])
-    monkeypatch.setattr(gate_decision, "cell_changes", lambda *_: ["no cell"])
+    monkeypatch.setattr(gate_decision, "content_changes", lambda *_: ["no cell"])
 
 
 GATE = "rsctl gate job.yaml --set 'a=b c'"
@@ -49,6 +49,10 @@ GATE = "rsctl gate job.yaml --set 'a=b c'"
         (
             {"baseline": "b.json", "repeat": 3},
             f"{GATE} --baseline b.json --repeat 3 --update-baseline",
+        ),
+        (
+            {"baseline": "b.json", "is_from_file": True, "given": ["curve.loss=5 %"]},
+            f"{GATE} '--max-regression=curve.loss=5 %' --update-baseline",
         ),
         (
             {"baseline": "git:main:a/b.json", "is_from_file": True},
@@ -77,7 +81,7 @@ def test_the_command_that_makes_the_right_baseline(rules: dict[str, Any], comman
 def test_what_does_not_stop_a_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     gate(GateRules(baseline="b.json"), is_planned=False).require_comparable()
     monkeypatch.setattr(gate_decision, "condition_changes", lambda *_: [])
-    gate(GateRules(baseline="b.json")).require_comparable(must_have_all_cells=False)
+    gate(GateRules(baseline="b.json")).require_comparable(must_be_whole=False)
     with pytest.raises(RsctlError, match="so nothing is run: no cell"):
         gate(GateRules(baseline="b.json")).require_comparable()
 
@@ -131,7 +135,10 @@ def test_what_repetitions_can_detect_and_what_they_cost(
 
     monkeypatch.setattr(gate_decision, "forecast", forecast)
     monkeypatch.setattr(gate_decision, "format_cost", lambda *given: f"cost of {given[1:]}")
-    monkeypatch.setattr(gate_decision, "cost_remarks", lambda *given: [given[2]] * (given[1] == 3))
+    own = (3, ["the baseline"])  # the runs of the baseline's bench do not count as done
+    monkeypatch.setattr(
+        gate_decision, "cost_remarks", lambda *given: [given[2]] * (given[1::2] == own)
+    )
     made = gate(GateRules(repeat=3, confirm=2, looks=2), is_planned)
     assert made.remarks() == ["it detects 5 %", *(["cost of ([], 3)"] if is_planned else [])]
     assert asked == [([], 3, 2, made.rules.alpha)]

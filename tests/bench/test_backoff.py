@@ -83,6 +83,7 @@ def test_options_count_more_than_the_block() -> None:
     assert found == GateRules(
         baseline="other.json",
         floors={**FLOORS, "throughput": Floor(0.02, True), "f1": Floor(0.1, False)},
+        given=["throughput=2%", "f1=0.1"],
         repeat=7,
         confirm=0,
         is_from_file=False,

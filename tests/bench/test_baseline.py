@@ -138,18 +138,23 @@ def test_what_is_no_baseline(tmp_path: Path, text: str, why: str) -> None:
     assert why.lower() in message.lower()
 
 
-def test_no_such_file(tmp_path: Path) -> None:
+def test_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is for the current folder, where a job file may be elsewhere."""
     (tmp_path / "baseline.json").write_text("{}")
+    monkeypatch.chdir(tmp_path.parent)
     with pytest.raises(RsctlError) as caught:
         read_baseline("basline.json", str(tmp_path))
     [finding] = caught.value.findings
     assert finding.message == "cannot read the baseline basline.json: No such file or directory"
     assert finding.remedy == (
         "did you mean 'baseline.json'? otherwise create one: rsctl gate BENCH --baseline "
-        "basline.json --update-baseline"
+        f"{tmp_path.name}/basline.json --update-baseline"
     )
+    with pytest.raises(RsctlError, match="Is a directory") as caught:
+        read_baseline(tmp_path.name)
+    assert (caught.value.findings[0].remedy or "").startswith("create one: ")
     with pytest.raises(RsctlError, match="create one: rsctl gate BENCH --baseline 'no folder/b'"):
-        read_baseline("no folder/b", str(tmp_path))
+        read_baseline("no folder/b")
 
 
 @pytest.fixture

@@ -339,7 +339,11 @@ def test_cells_that_came_and_went() -> None:
     )
     assert [(c.cell, c.verdict.value, c.reason) for c in gate.checks] == [
         ({"workers.count": 2}, "pass", None),
-        ({"workers.count": 8}, "no-data", "the baseline has no data for it"),
+        (
+            {"workers.count": 8},
+            "no-data",
+            "the candidate has this cell, but the baseline does not",
+        ),
         (
             {"workers.count": 4},
             "no-data",
@@ -374,6 +378,17 @@ def test_one_disturbance_of_all_cells_is_no_regression_of_all() -> None:
     )
     assert set(verdicts(gate)) == {"inconclusive"}
     assert gate.checks[-1].runs == (5, 5)
+
+
+def test_a_lost_run_of_one_cell_is_not_a_reason_for_more_runs_across_cells() -> None:
+    three = STEADY[:3]
+    lost = {"2": three, "4": [*three[:2], None]}
+    gate = evaluate(results({"2": three, "4": three}), results(lost), FIVE_PERCENT)
+    assert [(check.verdict.value, check.reason) for check in gate.checks] == [
+        ("pass", None),
+        ("no-data", "1 of 3 runs have no data"),
+        ("no-data", "1 of 3 runs have no data"),
+    ]
 
 
 def test_repetitions_of_which_each_lacks_a_cell_are_no_data_across_cells() -> None:

@@ -294,6 +294,27 @@ def test_benches_of_one_commit_are_one_point() -> None:
     assert values_of(series) == [[1.0, 2.0, 3.0]]
 
 
+def test_runs_count_once_where_successive_commits_have_the_same_bench() -> None:
+    """As after changes of the documentation; a revert measures what was measured before."""
+    records = [
+        *(record(1, [1.0], "a"), record(2, [1.0, 3.0], "a"), record(2, [2.0], "b")),
+        *(record(3, [1.0, 3.0, 5.0], "a"), record(4, [9.0], "c"), record(4, [9.0], "a", job="z")),
+        *(record(5, [9.0], "c"), record(6, [1.0, 3.0, 5.0], "a")),
+    ]
+    series, other = series_of(records)
+    assert values_of(series) == [[1.0, 3.0, 5.0], [2.0], [9.0], [1.0, 3.0, 5.0]]
+    assert [point.commit for point in series.points] == [commit(n) for n in (1, 2, 4, 6)]
+    assert values_of(other) == [[9.0]]
+
+
+def test_few_benches_of_many_commits_have_no_steps() -> None:
+    """The noise of runs, which is a step where each bench counts as a level without noise."""
+    benches = [[100.0, 103.0, 97.0], [95.0, 96.0, 103.0], [104.0, 101.0, 99.0]]
+    records = [record(i, benches[i // 10], f"bench-{i // 10}") for i in range(30)]
+    [series] = series_of(records)
+    assert (values_of(series), series.steps) == (benches, [])
+
+
 def test_other_machines_are_a_series_of_their_own() -> None:
     slow = [record(n, [90.0], f"x{n}", machine="Xeon") for n in (2, 4)]
     one, other = series_of([record(1), *slow, record(3)])

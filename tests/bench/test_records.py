@@ -88,6 +88,7 @@ def test_the_runs_that_a_continued_bench_has_already(store: Store) -> None:
         benches.begin(bench.bench, one)
     assert [benches.succeeded("d1", repeat) for repeat in (1, 2, 3)] == [1, 2, 3]
     assert benches.succeeded("d2", 3) == 0
+    assert benches.succeeded("d1", 3, [bench.bench]) == 0
 
 
 def test_a_job_file_names_its_latest_bench(

@@ -435,6 +435,20 @@ def test_an_interrupted_gate_leaves_a_report_of_its_runs(
     assert only.startswith("Bench job-bench-")
 
 
+@pytest.mark.usefixtures("runs_end_with_the_test", "baseline_of_job")
+def test_an_error_that_ends_the_bench_is_not_a_lack_of_data(rsctl: Cli, here: Path) -> None:
+    """As for a source that changes while it is measured, or an image that cannot be built."""
+    with (here / "code" / "train.py").open("a") as script:
+        script.write("\nopen(__file__, 'a').write('# changed')\n")
+    (here / "r.html").write_text("an earlier one")
+    reports = ("--report", "junit=r.xml", "--report", "html=r.html")
+    done = rsctl("gate", "job.yaml", "--allow-inconclusive", *reports)
+    why = "the job's files have changed since the bench began"
+    assert (done.code, done.out, done.err.count(why)) == (2, "", 1)
+    assert why in (here / "r.xml").read_text()
+    assert sections((here / "r.html").read_text())[0].startswith("Bench job-bench-")
+
+
 def test_a_gate_of_curves_names_the_steps_that_are_worse(rsctl: Cli) -> None:
     """The last values are equal, and so is the throughput by its median."""
     for name, slow in (("before", range(0)), ("now", range(16, 20))):

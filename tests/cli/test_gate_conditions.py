@@ -74,6 +74,26 @@ def test_other_cells_are_refused_before_the_first_run(repository: Repository) ->
     assert repository.rsctl(*command_of(done)).code == 0
 
 
+def test_a_metric_without_data_in_the_baseline_is_refused_before_the_first_run(
+    repository: Repository,
+) -> None:
+    """As for a metric that is gated from now on; a curve needs the steps of the baseline."""
+    with_baseline(repository, "baseline.json")
+    before = len(repository.runs)
+    gate = ("gate", "bench/job.yaml", "--baseline", "baseline.json", "--repeat", "1")
+    more = ("--max-regression", "run.first_step=5%", "--max-regression", "curve.throughput=5%")
+    done = repository.rsctl(*gate, *more)
+    assert (done.code, len(repository.runs)) == (2, before)
+    assert (
+        "error: the conditions of baseline.json differ, so nothing is run: the baseline has no "
+        "data for run.first_step; the baseline has no data for curve.throughput\n" in done.err
+    )
+    assert repository.rsctl(*gate, *more, "--allow-inconclusive").code == 0
+    assert len(repository.runs) > before
+    assert repository.rsctl(*command_of(done)).code == 0
+    assert repository.rsctl(*gate, *more).code == 8  # one run is too few
+
+
 def test_a_bench_as_the_baseline(repository: Repository) -> None:
     assert repository.rsctl("bench", "run", "bench/job.yaml").code == 0
     bench = repository.rsctl("bench", "list", "-o", "json").json["benches"][0]["bench"]
