@@ -322,7 +322,7 @@ def known_causes(
     found = found or [_advised(each) for each in general[:1]]
     found = [note(each.code, each.message, _at_line(each.remedy, raised)) for each in found]
     known = _ENDINGS.get(signal or exit_code) or next(
-        iter(_causes(SIGNAL_CAUSES, f"received {signal}")), None
+        iter(_causes(SIGNAL_CAUSES, f"<Signals.{signal}:")), None
     )
     found = _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
     return found or _ended_from_outside(signal) or ([_EXIT] if exit_code == _MINUS_ONE else [])
