@@ -9,7 +9,7 @@ from rsctl.runs.stream.cluster_causes import GENERAL_CLUSTER_CAUSES
 from rsctl.runs.stream.memory_causes import NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
 
-_CUDA_ERROR = r"(?:(?:CUDA|HIP) error(?: \(\d{1,3}\) )?: |Cuda failure (?:\d{1,4} )?')"
+_CUDA_ERROR = r"(?:(?:CUDA|HIP|cuda runtime) error(?: \(\d{1,3}\) )?: |Cuda failure (?:\d{1,4} )?')"
 
 GENERAL_FRAMEWORK_CAUSES = (
     cause(
@@ -282,7 +282,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-fault",
-        r"(?:CUDA|HIP) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
+        r"(?:CUDA|HIP|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
         r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
         r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip|c|cpp)"
         r"|(cuda[A-Z]\w{1,40}\(\) failed\. Status: [^\n]{1,100})"
@@ -391,7 +391,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "system-call",
-        r"OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"
+        r"(?m:^)[ |]{0,20}[\w.]{0,60}OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"
         r"|Io) ?[Ee]rror: ([^\n]{1,100}\(os error \d{1,4}\))",
         "the operating system refused an operation: {names}",
         "check the file, folder or address that the message names, and free space on its disk",
