@@ -17,9 +17,13 @@ _OF_RUST = (
 
 
 def _refused(numbers: str, name: str = "Error") -> str:
-    """The pattern of exceptions of Python, and of errors of Rust, with one of these numbers."""
+    """The pattern of exceptions of Python, and of errors of Rust, with one of these numbers.
+
+    SageMaker's toolkit writes an exception, with or without its traceback, after `ErrorMessage`.
+    """
     return (
-        rf"(?m:^)[ |]{{0,20}}[\w.]{{0,60}}{name}: \[Errno (?:{numbers})\] ([^\n]{{1,300}})"
+        rf"(?:(?m:^)|ErrorMessage \"[^\n]{{0,2000}}?)[ |]{{0,20}}[\w.]{{0,60}}"
+        rf"{name}: \[Errno (?:{numbers})\] ([^\n]{{1,300}})"
         rf"|(?:(?m:^)|{_OF_RUST}(?:[^\n]{{0,200}}: )?)([^\n:]{{1,300}}\(os error (?:{numbers})\))"
         rf"|{_OF_RUST}[^\n]{{0,200}}(\bOs \{{ code: (?:{numbers}), [^\n]{{1,200}})"
     )
@@ -159,3 +163,11 @@ GENERAL_SYSTEM_CAUSES = (
     ),
 )
 """For errors of the operating system without any other cause."""
+
+OTHER_REFUSAL = cause(
+    "system-call",
+    _refused(r"\d{1,4}", "OSError"),
+    "the operating system refused an operation: {names}",
+    "check the file, folder or address that the message names, and free space on its disk",
+)
+"""For the numbers that no row names, after all other causes."""

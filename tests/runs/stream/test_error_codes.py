@@ -240,6 +240,16 @@ def test_words_of_an_error_are_not_taken_for_another_one(error: str, code: str, 
     assert said in cause.message
 
 
+@pytest.mark.parametrize("before", ["", "Traceback (most recent call last): main() "])
+def test_an_error_in_sagemakers_text_about_a_job_is_the_cause(before: str) -> None:
+    """Its toolkit puts the end of the standard error into one line."""
+    text = f"ExitCode 1 ErrorMessage \"{before}OSError: [Errno 39] Directory not empty: '/a'\""
+    [cause] = known_causes(
+        [], 1, None, reported=[f"AlgorithmError: ExecuteUserScriptError: {text}"]
+    )
+    assert "let one rank of all nodes write" in (cause.remedy or "")
+
+
 def test_a_limit_of_the_command_timeout_has_its_cause() -> None:
     [cause] = known_causes(["step 7"], 124, None)
     assert (cause.code, "raise the limit" in (cause.remedy or "")) == ("signal", True)
