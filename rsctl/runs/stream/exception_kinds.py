@@ -59,7 +59,8 @@ OWN_KINDS = (
     cause(
         "wrong-type",
         r"^TypeError: (?!metaclass|multiple bases)[^\n]{0,160}(?:\b(?:must be|expected (?!at )"
-        r"|types?\b|instance\b|operand|convert\b|is required)|can't be used|does not support)",
+        r"|types?\b|instance\b|operand|convert\b|is required)|can't be used|does not support"
+        r"|, not '|' object\b|format string passed)",
         "a value has another type than the operation takes",
         "print its type in {call}, and compare it with the type that the message names: a text, a "
         "list or a dict in place of a number or the reverse, or an object of another version of a "

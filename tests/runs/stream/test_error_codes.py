@@ -88,6 +88,13 @@ def test_a_status_of_neurons_runtime_says_what_failed(status: str, message: str)
         ("TypeError: bad operand type for unary -: 'str'", "wrong-type", "another type"),
         ("TypeError: sequence item 0: expected str instance, int found", "wrong-type", "another"),
         ("TypeError: keywords must be strings", "wrong-type", "another type"),
+        ("TypeError: __init__() should return None, not 'int'", "wrong-type", "another type"),
+        ("TypeError: cannot create weak reference to 'int' object", "wrong-type", "another type"),
+        (
+            "TypeError: unsupported format string passed to Tensor.__format__",
+            "wrong-type",
+            "another type",
+        ),
         # https://github.com/pytorch/torchdynamo/issues/1804
         ("RuntimeError: Triton Error [CUDA]: invalid argument", "compile", "invalid argument"),
         ("RuntimeError: CUDA driver error: invalid argument", "gpu-arguments", "invalid argument"),
