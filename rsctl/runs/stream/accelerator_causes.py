@@ -154,7 +154,7 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "neuron-network",
-        r"NRT_NETWORK|likely not enough EFA devices|(?:ENC|CCOM)[: ][^\n]{0,120}?(?:failed"
+        r"NRT_NETWORK_PROXY|likely not enough EFA devices|(?:ENC|CCOM)[: ][^\n]{0,120}?(?:failed"
         r" to (?:connect|accept)|[Cc]onnection refused|OFI plugin|net plugin)",
         "Neuron's collectives could not connect the nodes",
         "use a machine type with EFA, and as many ranks on each node as it has NeuronCores, with "

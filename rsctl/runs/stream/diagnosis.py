@@ -64,8 +64,7 @@ _EARLIER = "an earlier error of its log may be the reason: "
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
-    r"\(ignored\)\s*$|\bfailed call to cuInit: "
-    r"|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
+    r"\(ignored\)\s*$|^(?:[^\n]{0,60}[|\]:] {0,2})?[Ss]kipping [^\n:]{1,200}: "
     r"|Retrying \(Retry\(|[Rr]etrying (?:in \d|after |because )"
     r"|thrown while requesting [A-Z]{3,6} |\b[Ss]kipping [^\n:]{1,200} because "
     r"|retryable exception: |^(?:[^\n]{0,60}[|\]:] {0,2})?[Ii]gnor(?:ing|ed) |, skipped: "
@@ -84,6 +83,10 @@ _CUDA_CODE = re.compile(
 )
 """The words of CuPy, Triton, XLA and TensorFlow before the text of an error of CUDA."""
 
+_NO_GPU = "failed call to cuInit: "
+"""TensorFlow's search for a GPU in its log: it continues on the CPU."""
+
+_OF_GPU = re.compile(r"(?i:gpu|cuda|device)")
 _SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
 """The report on a process of torch.multiprocessing, if its own traceback is missing."""
 
@@ -279,6 +282,9 @@ def known_causes(
     the log count if `lines` say only that something failed. Where no cause is known, the exception
     that ended the program is one.
     """
+    raised = find_exception(lines)
+    if raised and not _OF_GPU.search(raised.text + raised.call):
+        lines, earlier = ([each for each in of if _NO_GPU not in each] for of in (lines, earlier))
     killer = killer or Killer()
     ended_by = signal or signal_name(exit_code - 128)  # as in shells and container engines
     if before := _up_to_exception(lines, ended_by):
@@ -297,7 +303,6 @@ def known_causes(
     if found and all(map(_is_effect, found)):  # the reason stands before them
         found = _causes(CAUSES, _errors_in(earlier)) or found
     found = _most_specific(found, exit_code)
-    raised = find_exception(lines)
     is_vague = _is_vague(raised)
     if not {each.code for each in found}.isdisjoint(_MISSING) or not found:
         tables = SETUP_CAUSES if not found and not is_vague else (*SETUP_CAUSES, *MODULE_CAUSES)
@@ -322,7 +327,7 @@ def known_causes(
     found = found or [_advised(each) for each in general[:1]]
     found = [note(each.code, each.message, _at_line(each.remedy, raised)) for each in found]
     known = _ENDINGS.get(signal or exit_code) or next(
-        iter(_causes(SIGNAL_CAUSES, f"received {signal}")), None
+        iter(_causes(SIGNAL_CAUSES, f"<Signals.{signal}:")), None
     )
     found = _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
     return found or _ended_from_outside(signal) or ([_EXIT] if exit_code == _MINUS_ONE else [])

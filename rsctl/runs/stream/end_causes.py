@@ -17,9 +17,9 @@ _MOST_LINES = 200
 _LONGEST_LINE = 4096
 _BEFORE_CODE = (
     r"(?:(?i:exit[ _-]?(?:code|status)|return ?code|status code)s?"
-    r"|[Nn]on-zero (?:exit )?(?:status|code)(?: of)?|(?:[Ee]xited|[Tt]erminated|[Ff]ailed"
+    r"|[Nn]on-zero (?:exit )?(?:status|code)(?: of)?|(?:(?:[Ee]xited|[Tt]erminated|[Ff]ailed"
     r"|[Ff]inished|[Dd]ied) with(?: (?:code|status))?"
-    r"|Error) {0,3}[:=]? {0,3}\(?"
+    r"|Error)(?!\W{1,8}\d{1,3} (?!after|at|by|in|on)[a-z])) {0,3}[:=]? {0,3}\(?"
 )
 _FIRST_FAILURE = re.compile(
     r"Root Cause \(first observed failure\):[^\n]*\n((?:(?!={9})[^\n]*\n?){1,12})"
@@ -31,10 +31,10 @@ _ENDED_BY_TORCHRUN = re.compile(r"exitcode {1,3}: -\d[^\n]*|Signal \d{1,2} \([^\
 def _by_signal(number: int, name: str, words: str) -> str:
     """The pattern of reports that a signal ended a process; `words` is how shells name it."""
     return (
-        rf"{_BEFORE_CODE}(?:-{number}|{128 + number})\b|EXIT CODE: {number}\b"
+        rf"{_BEFORE_CODE}(?:-{number}|{128 + number})\b"
         rf"|\(signal {number}\)|[Rr]eceived {number} death signal|(?:on|with|by|from"
         rf"|got) signal:? {{0,2}}(?:{number}\b|{name}\b)"
-        rf"|<Signals\.{name}\b|[Rr]eceived {name}\b|Signal {number} \({name}\)"
+        rf"|<Signals\.{name}\b|[Rr]eceived (?!SIGUSR){name}\b|Signal {number} \({name}\)"
         rf"|\*\*\* {name} (?:\(@|received by PID)|\b{name}\({{1,2}}-?{number}\)|{words}"
     )
 
@@ -86,13 +86,13 @@ SIGNAL_CAUSES = (
     ),
     cause(
         "signal",
-        _by_signal(24, "SIGXCPU", r"CPU time limit exceeded"),
+        _by_signal(24, "SIGXCPU", r"CPU time limit exceeded(?!,)"),
         "a process used more CPU time than its limit permits (SIGXCPU)",
         "raise the limit (`ulimit -t`, resource.setrlimit), or use fewer threads and workers",
     ),
     cause(
         "system-call",
-        _by_signal(25, "SIGXFSZ", r"File size limit exceeded"),
+        _by_signal(25, "SIGXFSZ", r"File size limit exceeded(?!:)"),
         "a process wrote a larger file than its limit permits (SIGXFSZ)",
         "raise the limit (`ulimit -f`), or write smaller files: sharded checkpoints, "
         "max_shard_size",

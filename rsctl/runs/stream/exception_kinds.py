@@ -58,7 +58,9 @@ OWN_CHECK = cause(
 OWN_KINDS = (
     cause(
         "wrong-type",
-        r"^TypeError: (?!Can't instantiate)",
+        r"^TypeError: (?!metaclass|multiple bases)[^\n]{0,160}(?:\b(?:must be|expected (?!at )"
+        r"|types?\b|instance\b|operand|convert\b|is required)|can't be used|does not support"
+        r"|, not '|' object\b|format string passed)",
         "a value has another type than the operation takes",
         "print its type in {call}, and compare it with the type that the message names: a text, a "
         "list or a dict in place of a number or the reverse, or an object of another version of a "
@@ -251,7 +253,7 @@ EXCEPTION_KINDS = (
     cause(
         "file-missing",
         r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
-        r"|^FileNotFoundError: "
+        r"|^FileNotFoundError: \S+$"
         r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path"
         r"|(?:data(?:set)?|images?) root)\b[^\n]{0,200}?\b(?:not (?:be )?found|not exist"
         r"|doesn't exists?)\b",
@@ -284,9 +286,16 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "gpu-memory",
-        r"errors_impl\.ResourceExhaustedError: ",
+        r"errors_impl\.ResourceExhaustedError: (?!Received message larger)",
         "TensorFlow found no free memory, on the GPU or the node",
         "use a smaller batch or mixed precision, and let no other process use the GPU",
+    ),
+    cause(
+        "grpc-peer",
+        r"errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded)Error: ",
+        "an operation of TensorFlow was cancelled, or waited in vain",
+        "see the first error before it, also in the logs of the other replicas: another operation, "
+        "task or thread of the input failed, or a task cannot be reached (TF_CONFIG)",
     ),
     *CLEAR_KINDS,
     *RAISER_KINDS,

@@ -485,7 +485,6 @@ FRAMEWORK_CAUSES = (
         "grpc-peer",
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
         r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|(?<!Credential)(?<!Actor)UnavailableError(?:: |'>, )"
-        r"|errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded)Error: "
         r"|rendezvous\.cc:\d{1,5}\] This "
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "

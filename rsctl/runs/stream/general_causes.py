@@ -8,8 +8,9 @@ from __future__ import annotations
 from rsctl.runs.stream.cluster_causes import GENERAL_CLUSTER_CAUSES
 from rsctl.runs.stream.memory_causes import NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
+from rsctl.runs.stream.system_causes import OTHER_REFUSAL
 
-_CUDA_ERROR = r"(?:(?:CUDA|HIP) error(?: \(\d{1,3}\) )?: |Cuda failure (?:\d{1,4} )?')"
+_CUDA_ERROR = r"(?:(?:CUDA|HIP|cuda runtime) error(?: \(\d{1,3}\) )?: |Cuda failure (?:\d{1,4} )?')"
 
 GENERAL_FRAMEWORK_CAUSES = (
     cause(
@@ -282,7 +283,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-fault",
-        r"(?:CUDA|HIP) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
+        r"(?:CUDA|HIP|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
         r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
         r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip|c|cpp)"
         r"|(cuda[A-Z]\w{1,40}\(\) failed\. Status: [^\n]{1,100})"
@@ -389,12 +390,6 @@ GENERAL_FRAMEWORK_CAUSES = (
         "set MKL_THREADING_LAYER=GNU in run.env, or import numpy before torch; install numpy, MKL "
         "and torch from one source, pip or conda; KMP_DUPLICATE_LIB_OK=TRUE is a last resort",
     ),
-    cause(
-        "system-call",
-        r"OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"
-        r"|Io) ?[Ee]rror: ([^\n]{1,100}\(os error \d{1,4}\))",
-        "the operating system refused an operation: {names}",
-        "check the file, folder or address that the message names, and free space on its disk",
-    ),
+    OTHER_REFUSAL,
 )
 """For texts without any other cause."""

@@ -276,10 +276,11 @@ class Pattern:
         if self._strange is None or not _MAY_BE_STRANGE.search(text):
             return None
         found = self._strange.search(text)
-        if found is None:
-            return None
-        plain = text[: found.start(1)] + (found[2] or "") + text[found.end(1) :]
-        return found[1] if not found[2] or self._compiled.search(plain) else None
+        if found is None or not found[2]:
+            return found and found[1]
+        before, after = text[: found.start(1)], text[found.end(1) :]
+        plain = (f"{before}{each}{after}" for each in (found[2], "1.0"))  # "1e-05" has no point
+        return found[1] if any(map(self._compiled.search, plain)) else None
 
     def _in_other_units(self, text: str) -> Iterator[re.Match[str]]:
         """Numbers with another unit than that of the regex: tqdm prints the inverse of slow steps

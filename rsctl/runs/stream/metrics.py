@@ -61,11 +61,11 @@ def metric_findings(
     that may have been meant. Undeclared metrics may diverge, too.
     """
     findings: list[Finding] = []
-    logged = (name for of in last.values() for name in of if not name.startswith(MACHINES))
+    logged = [name for of in last.values() for name in of if not name.startswith(MACHINES)]
     for name in dict.fromkeys([*metrics, *logged]):
         values = {replica: of[name] for replica, of in last.items() if name in of}
         if not values and is_success:
-            findings += _unseen(name, metrics[name], read_lines)
+            findings += _unseen(name, metrics[name], read_lines, bool(logged))
         odd = [f"{value:g} on {replica}" for replica, value in values.items() if value - value != 0]
         if odd:
             message = f"the last {name} is {odd[0]}: the training may have diverged"
@@ -75,7 +75,7 @@ def metric_findings(
 
 
 def _unseen(
-    name: str, spec: MetricSpec, read_lines: Callable[[], Iterable[str]]
+    name: str, spec: MetricSpec, read_lines: Callable[[], Iterable[str]], has_logged: bool
 ) -> Iterator[Finding]:
     """A metric without a value; rsctl itself measures the names with a dot."""
     if not spec.regex and "." in name:
@@ -83,7 +83,7 @@ def _unseen(
     from rsctl.runs.stream.near_lines import near_line  # only for such a metric
 
     lines = list(read_lines())
-    if not lines:
+    if not lines and not has_logged:
         message = f"metric {name} has no value: the log is empty"
         remedy = (
             "let the script print it; in a cloud, `rsctl doctor JOB` checks who may write the log"

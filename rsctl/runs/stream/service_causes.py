@@ -388,7 +388,7 @@ GENERAL_SERVICE_CAUSES = (
     ),
     cause(
         "credentials-invalid",
-        r"google\.auth\.exceptions\.(\w{1,60}Error: [^\n]{1,160})",
+        r"(?m:^)google\.auth\.exceptions\.(\w{1,60}Error: [^\n]{1,160})",
         "Google's client found no valid credentials, or could not obtain a token: {names}",
         "use the job's service account; correct the file that GOOGLE_APPLICATION_CREDENTIALS "
         "names, or remove that variable from run.env and the image; metadata.google.internal must "

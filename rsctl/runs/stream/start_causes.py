@@ -100,8 +100,8 @@ SCRIPT_START_CAUSES = (
         "arguments",
         r"(?:: |^|\n)error: ((?:unrecognized arguments|the following arguments are required"
         r"|ambiguous option|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
-        r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument)|Invalid value for|Option '"
-        r"|Got unexpected extra argument)[^\n]{0,200})"
+        r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument)|Invalid value for|Got "
+        r"unexpected extra argument|Option '[^'\n]{1,80}' (?:requires|does not))[^\n]{0,200})"
         r"|(?:IllegalFlagValueError|UnrecognizedFlagError|Flags parsing error|FATAL Flags): "
         r"?([^\n]{0,200})|arguments are not used by the HfArgumentParser: ([^\n]{0,200})"
         r"|ERROR: (Could not consume arg: [^\n]{0,100})",

@@ -15,9 +15,10 @@ def _coded(words: str) -> str:
     code = rf"[\w.]{{0,60}}?(?i:{words})\w{{0,60}}"
     return (
         rf"An error occurred (\({code}\) when calling the \w{{1,60}}[^\n]{{0,160}})"
-        rf"|google\.api_core\.exceptions\.({code}: [^\n]{{0,160}})|ErrorCode:({code})"
-        rf"|(?:Error|Rendezvous): <\w{{1,40}} of RPC that terminated with:\s{{1,9}}status = "
-        rf"StatusCode\.{code}\s{{1,9}}details = (\"[^\n]{{0,200}})"
+        rf"|google\.api_core\.exceptions\.({code}: (?:\d{{3}}|None) [^\n]{{0,160}})"
+        rf"|(?m:^)ErrorCode:((?=[A-Z]){code})"
+        rf"|(?m:^)grpc\.[\w.]{{1,60}}: <\w{{1,40}} of RPC that terminated with:"
+        rf"\s{{1,9}}status = StatusCode\.{code}\s{{1,9}}details = (\"[^\n]{{0,200}})"
     )
 
 

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from rsctl.runs.stream.service_causes import cause
 
+_OF_RUST = (
+    r"(?m:^)(?:[^\n:]{0,80}(?:[Ee]rror|Exception|Caused by|\d)"
+    r"|[^\n]{0,120}(?:`Err` value|I/O error)): "
+)
+"""How a line begins that ends with an error of Rust, unless the program only logs the error."""
+
 
 def _refused(numbers: str, name: str = "Error") -> str:
-    """The pattern of exceptions of Python, and of errors of Rust, with one of these numbers."""
+    """The pattern of exceptions of Python, and of errors of Rust, with one of these numbers.
+
+    SageMaker's toolkit writes an exception, with or without its traceback, after `ErrorMessage`.
+    """
     return (
+        rf"(?:(?m:^)|ErrorMessage \"[^\n]{{0,2000}}?)[ |]{{0,20}}[\w.]{{0,60}}"
         rf"{name}: \[Errno (?:{numbers})\] ([^\n]{{1,300}})"
-        rf"|(?<![^\n:])([^\n:]{{1,300}}\(os error (?:{numbers})\))"
-        rf"|(\bOs \{{ code: (?:{numbers}), [^\n]{{1,200}})"
+        rf"|(?:(?m:^)|{_OF_RUST}(?:[^\n]{{0,200}}: )?)([^\n:]{{1,300}}\(os error (?:{numbers})\))"
+        rf"|{_OF_RUST}[^\n]{{0,200}}(\bOs \{{ code: (?:{numbers}), [^\n]{{1,200}})"
     )
 
 
@@ -96,9 +106,7 @@ GENERAL_SYSTEM_CAUSES = (
     ),
     cause(
         "file-missing",
-        r"FileNotFoundError: \[Errno 2\] (No such file or directory)(?!:)|(\bOs \{ code: 2, "
-        r"[^\n]{1,200})|(?:Error[^\n]{0,60}|\bException): (No such "
-        r"file or directory \(os error 2\))",
+        _refused(r"2(?!\] No such file or directory:)"),
         "a file or folder does not exist, and the error does not name it: {names}",
         "see the script's line in the traceback for its path: it may be the working directory, "
         "which was deleted, a file of certificates, or a folder of a file that is written",
@@ -155,3 +163,11 @@ GENERAL_SYSTEM_CAUSES = (
     ),
 )
 """For errors of the operating system without any other cause."""
+
+OTHER_REFUSAL = cause(
+    "system-call",
+    _refused(r"\d{1,4}", "OSError"),
+    "the operating system refused an operation: {names}",
+    "check the file, folder or address that the message names, and free space on its disk",
+)
+"""For the numbers that no row names, after all other causes."""

@@ -242,6 +242,35 @@ def test_a_signal_of_the_kernel_is_not_one_from_a_user(sent: str, remedy: str) -
     assert remedy in (cause.remedy or "")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Received SIGUSR1, a checkpoint is written",
+        "Finished with 152 batches",
+        "solver: CPU time limit exceeded, the best bound is 7",
+        "upload: File size limit exceeded: a.zip",
+        "EXIT CODE: 12",
+    ],
+)
+def test_a_number_or_the_name_of_a_signal_that_the_program_survived_is_not_its_end(
+    line: str,
+) -> None:
+    [cause] = known_causes(["step 1", line, "ERROR: the score is below 0.5"], 1, None)
+    assert cause.message.endswith("ERROR: the score is below 0.5")
+
+
+def test_a_sentence_after_an_exit_code_leaves_it_one() -> None:
+    for line in ("worker exited with code 139 on node 7", "train.sh failed with 139 after 3 s"):
+        [cause] = known_causes(["step 1", line], 1, None)
+        assert cause.code == "crash"
+
+
+@pytest.mark.parametrize("line", ["Error: 138 of 2000 files are missing", "Error: 137 rows left"])
+def test_a_count_in_an_error_is_not_an_exit_code(line: str) -> None:
+    [cause] = known_causes(["step 1", line], 1, None)
+    assert cause.message == f"the log reports an error near its end: {line}"
+
+
 def test_a_signal_from_outside_has_a_remedy_unless_the_log_says_more() -> None:
     [cause] = known_causes(["step 1"], 143, "SIGTERM")
     assert cause.message == "it was ended by SIGTERM and did not fail itself; the sender is unknown"

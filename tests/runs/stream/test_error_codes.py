@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -13,17 +14,15 @@ from tests.fixtures import real
 
 @pytest.mark.parametrize("one", real("error_codes"), ids=lambda one: one["set"])
 def test_each_member_of_a_list_has_its_cause(one: dict[str, Any]) -> None:
-    told = {
-        (text, member): [cause.code for cause in _causes(text.replace("{}", member))][:1]
-        for members in one["codes"].values()
-        for member in members
-        for text in one["texts"]
-    }
+    """In one of the texts in which programs print it; they take turns."""
+    members = [(code, member) for code, of in one["codes"].items() for member in of]
+    lines = [
+        text.replace("{}", member)
+        for (_, member), text in zip(members, itertools.cycle(one["texts"]), strict=False)
+    ]
+    told = {line: [cause.code for cause in _causes(line)][:1] for line in lines}
     expected = {
-        (text, member): [code] if code else []
-        for code, members in one["codes"].items()
-        for member in members
-        for text in one["texts"]
+        line: [code] if code else [] for line, (code, _) in zip(lines, members, strict=True)
     }
     assert told == expected
 
@@ -89,6 +88,13 @@ def test_a_status_of_neurons_runtime_says_what_failed(status: str, message: str)
         ("TypeError: bad operand type for unary -: 'str'", "wrong-type", "another type"),
         ("TypeError: sequence item 0: expected str instance, int found", "wrong-type", "another"),
         ("TypeError: keywords must be strings", "wrong-type", "another type"),
+        ("TypeError: __init__() should return None, not 'int'", "wrong-type", "another type"),
+        ("TypeError: cannot create weak reference to 'int' object", "wrong-type", "another type"),
+        (
+            "TypeError: unsupported format string passed to Tensor.__format__",
+            "wrong-type",
+            "another type",
+        ),
         # https://github.com/pytorch/torchdynamo/issues/1804
         ("RuntimeError: Triton Error [CUDA]: invalid argument", "compile", "invalid argument"),
         ("RuntimeError: CUDA driver error: invalid argument", "gpu-arguments", "invalid argument"),
@@ -128,17 +134,21 @@ def test_the_number_or_the_class_of_an_error_decides(error: str, code: str, said
     assert said in cause.message
 
 
-def test_a_call_of_grpc_whose_failure_is_only_logged_is_not_the_cause() -> None:
-    logged = "no upload: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
-    logged += 'StatusCode.UNAVAILABLE\n\tdetails = "no"\n>\nstep 8'
-    lines = logged.split("\n")
+def test_a_training_of_tensorflow_that_needs_a_gpu_and_has_none_says_so() -> None:
+    """TensorFlow logs it at its start, and only the script ends."""
+    logged = (
+        "2021-05-19 14:25:18.473291: E tensorflow/stream_executor/cuda/cuda_driver.cc:328] failed "
+        "call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
+    )
     raised = [
         "Traceback (most recent call last):",
         '  File "/app/a.py", line 8, in main',
-        "    run(x)",
+        '    assert tf.config.list_physical_devices("GPU")',
+        "AssertionError",
     ]
-    [cause] = known_causes([*lines, *raised, "TypeError: keywords must be strings"], 1, None)
-    assert cause.code == "wrong-type"
+    for lines in (raised, [logged]):
+        [cause] = known_causes(lines, 1, None, earlier=[logged, "epoch", *raised])
+        assert cause.code == "no-gpu"
 
 
 def test_a_training_of_tensorflow_that_continues_without_a_gpu_is_not_the_cause() -> None:
@@ -154,6 +164,97 @@ def test_a_training_of_tensorflow_that_continues_without_a_gpu_is_not_the_cause(
     ]
     [cause] = known_causes([logged, *raised, "TypeError: keywords must be strings"], 1, None)
     assert cause.code == "wrong-type"
+
+
+@pytest.mark.parametrize(
+    "logged",
+    [
+        "sensor: done, ErrorCode: 0",
+        "ErrorCode:timeout, using the last value",
+        "cache: google.api_core.exceptions.NotFound: gone",
+        "anonymous, as google.auth.exceptions.DefaultCredentialsError: none",
+        "no upload: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+        'StatusCode.UNAVAILABLE\n\tdetails = "no"\n>',
+        "export: Error: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+        'StatusCode.UNAVAILABLE\n\tdetails = "no"\n>',
+        "no priority: PermissionError: [Errno 13] Permission denied",
+        "no git: FileNotFoundError: [Errno 2] No such file or directory",
+        "no metrics: OSError: [Errno 111] Connection refused",
+        "cache is read-only: Permission denied (os error 13)",
+        "monitor: Error reading the fan: No such file or directory (os error 2)",
+        'no cache: Os { code: 2, kind: NotFound, message: "No such file or directory" }',
+        "NRT_NETWORK interface: eth0",
+        "input starts again: errors_impl.CancelledError: Loop execution was cancelled.",
+        "Error: Option 'x' is deprecated",
+    ],
+)
+def test_an_error_that_a_program_only_logs_is_not_the_cause(logged: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 8, in main',
+        "    run(x)",
+        "TypeError: keywords must be strings",
+        *logged.split("\n"),
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == "wrong-type"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (
+            "google.api_core.exceptions.RetryError: Timeout of 60.0s exceeded, last exception: no",
+            "exception",
+            "waited in vain",
+        ),
+        ("FileNotFoundError: ffmpeg is not installed", "module", "program"),
+        ("FileNotFoundError: CUDA_HOME is not set", "setting", "not given"),
+        ("TypeError: model needs a head", "exception", "raised"),
+        ("TypeError: duplicate base class A", "exception", "raised"),
+        (
+            "TypeError: metaclass conflict: the metaclass of a derived class must be a (non-strict)"
+            " subclass of the metaclasses of all its bases",
+            "exception",
+            "raised",
+        ),
+        ("TypeError: not all arguments converted during string formatting", "exception", "raised"),
+        (
+            "tensorflow.python.framework.errors_impl.AbortedError: Operation received an exception:"
+            "Status: 3, message: could not create a primitive",
+            "grpc-peer",
+            "an operation of TensorFlow was cancelled",
+        ),
+        (
+            "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Received message "
+            "larger than max (5 vs. 4)",
+            "setting",
+            "a number is outside the limits",
+        ),
+        # torch up to 1.6: THCGeneral.cpp
+        (
+            "RuntimeError: cuda runtime error (11) : invalid argument at a:3",
+            "gpu-arguments",
+            "",
+        ),
+        ("RuntimeError: cuda runtime error (3) : initialization error at a.cpp:3", "driver", ""),
+        ("RuntimeError: cuda runtime error (999) : unknown error at a.cpp:3", "gpu-fault", ""),
+    ],
+)
+def test_words_of_an_error_are_not_taken_for_another_one(error: str, code: str, said: str) -> None:
+    [cause] = _causes(error)
+    assert cause.code == code
+    assert said in cause.message
+
+
+@pytest.mark.parametrize("before", ["", "Traceback (most recent call last): main() "])
+def test_an_error_in_sagemakers_text_about_a_job_is_the_cause(before: str) -> None:
+    """Its toolkit puts the end of the standard error into one line."""
+    text = f"ExitCode 1 ErrorMessage \"{before}OSError: [Errno 39] Directory not empty: '/a'\""
+    [cause] = known_causes(
+        [], 1, None, reported=[f"AlgorithmError: ExecuteUserScriptError: {text}"]
+    )
+    assert "let one rank of all nodes write" in (cause.remedy or "")
 
 
 def test_a_limit_of_the_command_timeout_has_its_cause() -> None:

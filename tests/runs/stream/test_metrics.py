@@ -473,6 +473,13 @@ def test_an_exponent_that_a_regex_cannot_match_is_a_finding() -> None:
     assert read(lines[1], loss=f"loss: {group} - mae") == [("loss", 4e-4, None)]
 
 
+@pytest.mark.parametrize("value", ["1e-05", "-2", "-.5", "-3e-07"])
+def test_a_number_without_a_point_is_a_finding_of_a_regex_that_needs_one(value: str) -> None:
+    """As str() writes a small number."""
+    [finding] = findings_of("loss: 0.5, lr", f"loss: {value}, lr", loss=r"loss: ([0-9]+\.[0-9]+)")
+    assert f"the log has {value} where metric loss has its number" in finding.message
+
+
 def test_a_line_that_a_regex_does_not_mean_is_no_finding() -> None:
     """Not for its exponent or its sign: it would not match without them either."""
     for value in ("4.0000e-04", "-2.5", "3e+16"):
@@ -899,6 +906,13 @@ def test_an_empty_log_has_no_value() -> None:
         ("metric-unseen", "metrics.loss.regex", "metric loss has no value: the log is empty")
     ]
     assert "`rsctl doctor JOB`" in (found[0].remedy or "")
+
+
+def test_a_log_of_structured_lines_alone_is_not_empty() -> None:
+    """`read_lines` leaves these out, but their metrics show that the log was written."""
+    last = {"worker-0": {"loss": 0.5}}
+    [found] = metric_findings({"f1": MetricSpec()}, last, is_success=True)
+    assert found.message.endswith(": it has no regex, and the script has not logged it")
 
 
 def test_a_metric_that_diverged_is_named_once_with_a_replica() -> None:
