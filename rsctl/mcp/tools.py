@@ -205,10 +205,12 @@ def _metrics(_session: Session, given: arguments.Metrics, _: Event) -> Any:
     values = list(run.metrics(given.names, nodes=given.nodes, tail=given.tail))
     names, known = given.names, run.summary()
     chosen = {name: known[name] for name in names if name in known} if names else known
-    if names and not (chosen or values):
-        remedy = f"it has {', '.join(known)}" if known else "it has logged none"
-        message = f"{run.id} has no metric {', '.join(names)}"
-        raise RsctlError(ExitCode.USAGE, error("metrics", message, remedy))
+    if names and not (chosen or values):  # no summary has telemetry
+        values = list(run.metrics(names, nodes=given.nodes, tail=1))
+        if not values:
+            remedy = f"it has {', '.join(known)}" if known else "it has logged none"
+            message = f"{run.id} has no metric {', '.join(names)}"
+            raise RsctlError(ExitCode.USAGE, error("metrics", message, remedy))
     return {"run": run.id, "metrics": chosen, "events": values, "findings": outdated.findings}
 
 

@@ -117,6 +117,7 @@ def test_a_baseline_without_one_of_its_cells_is_refused() -> None:
         ("", "truncated"),
         ("[]", "Expected `object`"),
         ("\udcff", "malformed"),
+        ('{"version": 1, "metrics": [{"name": "\udcff"}]}', "can't decode byte 0xff"),
         ('{"version": 2, "metrics": []}', "its version is 2, but this rsctl reads 1"),
         ('{"version": 1}', "missing required field `metrics`"),
         ('{"version": 1, "metrics": [{"name": "a", "values": ["x"]}]}', "Expected `float | null`"),

@@ -136,7 +136,7 @@ def test_a_run_that_somebody_reads_stays(rsctl: Cli, make_run: Make) -> None:
         "nothing to remove\n"
     )
     os.close(lock)
-    assert rsctl("prune", "--keep", "0").err.startswith("removed: 1 run, ")
+    assert rsctl("prune", "--older-than", "0").err.startswith("removed: 1 run, ")
 
 
 def test_a_damaged_run_is_told_of_and_stays(rsctl: Cli, make_run: Make) -> None:

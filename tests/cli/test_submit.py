@@ -127,7 +127,10 @@ def test_a_matrix_is_refused(rsctl: Cli) -> None:
     assert (done.code, done.out) == (2, "")
     assert "error: matrix: submit runs one job, and this file has a matrix of cells\n" in done.err
     assert done.err.startswith("job.yaml:")
-    assert "to run one: --set matrix=null and --set for each of its keys" in done.err
+    assert (
+        "to run all cells: rsctl bench run JOB; "
+        "to run one: --set matrix=null and --set for each of its keys"
+    ) in done.err
     assert Store().runs() == []
     one = rsctl("submit", name, "--set", "workers.count=1", "--set", "matrix=null")
     assert one.code == 0

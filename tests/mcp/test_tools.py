@@ -283,7 +283,7 @@ def test_metrics_by_their_names(
 
     def metrics(names: list[str], nodes: bool, tail: int) -> Any:
         asked.append((names, nodes, tail))
-        return iter(["event"])
+        return iter(["event"] * bool(tail))
 
     answers("run", SimpleNamespace(id="job-1", metrics=metrics, summary=lambda: {"a": 1, "b": 2}))
     found = tools.call(session, "metrics", {"run": "r", "names": names, "tail": 3}, Event())
@@ -291,7 +291,7 @@ def test_metrics_by_their_names(
     assert list(found["metrics"]) == list(expected)
     given = {"run": "r", "names": ["node.cpu"], "nodes": True}
     assert tools.call(session, "metrics", given, Event())["events"] == ["event"]
-    assert asked == [(names, False, 3), (["node.cpu"], True, 0)]
+    assert asked == [(names, False, 3), (["node.cpu"], True, 0), (["node.cpu"], True, 1)]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def give_up_if_lost(run: RunRecord, store: Store, service: JobService) -> None:
     if emulator.is_lost(run.run) or not _may_arrive(run.run, seconds):
         code = int(state.exit_code)
         store.record(run.run, StateEvent(time=now(), state=state, exit_code=code, reason=reason))
-    elif run.reason != waits:
+    elif state is JobState.FAILED and run.reason != waits:
         store.record(run.run, StateEvent(time=now(), state=run.state, reason=waits))
 
 
