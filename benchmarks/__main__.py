@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import platform
 import sys
 import tempfile
+from contextlib import ExitStack
 from datetime import datetime, timezone
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from unittest.mock import patch
 import msgspec
 
 from benchmarks.measure import Failed
-from benchmarks.quick import QUICK, run_program
+from benchmarks.quick import QUICK, run_program, torch
 from benchmarks.report import Report
 from tests.kit.fork_server import started
 
@@ -91,16 +94,19 @@ def _run(name: str, runs: int | None, **settings: Any) -> Report:
 
 def _run_quick(name: str) -> Report:
     quick = QUICK[name]
-    if quick.program:
-        return run_program(name, quick.program)
-    if not quick.is_forked:
+    with patch.dict(os.environ, _forks() if torch in quick.needs else {}):
+        if quick.program:
+            return run_program(name, quick.program)
         return _run(name, 1, **quick.settings)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        started(Path(folder)) as variables,
-        patch.dict(os.environ, variables),
-    ):
-        return _run(name, 1, **quick.settings)
+
+
+@cache
+def _forks() -> dict[str, str]:
+    """Variables by which training scripts are copies of one process that has imported torch."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    return stack.enter_context(started(Path(folder), FORKED_MODULES="sklearn.datasets"))
 
 
 def _machine() -> str:

@@ -64,12 +64,12 @@ def measure(command: Command, stdout: str | Path = os.devnull) -> Usage:
 
 
 def measure_in_turn(commands: Mapping[str, Command], runs: int) -> dict[str, list[Usage]]:
-    """Run all commands `runs` times, A B A B, after a round that does not count.
+    """Run all commands `runs` times, A B A B; before several runs, a round that does not count.
 
     What the machine does meanwhile meets all of them alike, so that the ratio of two commands of
     the same round says more than the numbers themselves.
     """
-    for command in commands.values():
+    for command in commands.values() if runs > 1 else ():
         measure(command)
     used: dict[str, list[Usage]] = {name: [] for name in commands}
     for _ in range(runs):

@@ -109,8 +109,7 @@ def _pinned(case: Case, node: int, command: list[str]) -> list[str]:
 
 def _environ() -> dict[str, str]:
     mine = {name: v for name, v in os.environ.items() if not name.startswith("RSCTL_")}
-    root = str(Path(__file__).resolve().parents[2])
-    return {**mine, "OMP_NUM_THREADS": "1", "PYTHONPATH": root}
+    return {**mine, "OMP_NUM_THREADS": "1"}
 
 
 def _outputs(workers: list[subprocess.Popen[str]]) -> list[str]:

@@ -17,7 +17,6 @@ from benchmarks.measure import Failed
 from benchmarks.transport.network import Link, Star
 
 _SCRIPT = str(Path(__file__).with_name("training.py"))
-_ROOT = str(Path(__file__).resolve().parents[2])
 _PORT = 29600
 _SECONDS = 3600
 
@@ -89,7 +88,6 @@ def _reducers(trial: Trial, reducers: int, star: Star) -> Iterator[dict[str, str
         **mine,
         **METHODS[trial.method].environ,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": _ROOT,
         "RSCTL_TOKEN": secrets.token_hex(16),
         "RSCTL_RUN": "bench-convergence",
         "RSCTL_NET_BANDWIDTH": str(trial.mbit * 1e6),

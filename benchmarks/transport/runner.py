@@ -49,7 +49,6 @@ def _reducers(case: Case, engine: str, star: Star, tls: bool) -> Iterator[dict[s
         "RSCTL_RUN": f"bench-{case.name}",
         "RSCTL_TRANSPORT_CORE": "on" if engine == "core" else "off",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(_ROOT),
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",  # gloo alone, with nothing of rsctl in torch
     }
     if tls:
@@ -86,7 +85,7 @@ def _place(case: Case, star: Star, rank: int) -> dict[str, str]:
 
 def _worker(case: Case, engine: str, runs: int) -> list[str]:
     arguments = [engine, str(case.size), str(runs), "1"]
-    return [sys.executable, "-m", "benchmarks.transport.worker", *arguments]
+    return [sys.executable, str(Path(__file__).with_name("worker.py")), *arguments]
 
 
 def _start(

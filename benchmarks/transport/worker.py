@@ -1,4 +1,4 @@
-"""One worker of a benchmark: `python -m benchmarks.transport.worker ENGINE BYTES RUNS HYBRID`.
+"""One worker of a benchmark: `python worker.py ENGINE BYTES RUNS HYBRID`.
 
 ENGINE is core, python or gloo. Prints one JSON line: the seconds of each run, and what moved.
 """

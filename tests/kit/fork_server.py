@@ -5,9 +5,9 @@
 Children take the place of interpreters that a job starts, see forked/sitecustomize.py, or are
 processes of a test, see `Child`.
 
-A child is set up as a fresh interpreter would be: its variables, its path, then what `import torch`
-does at its end (entry points of `torch.backends`). It saves the 2.5 s of processor that importing
-torch costs each rank. FORKED_MODULES has the names of more modules to import.
+A child is set up as a fresh interpreter would be: its variables, its path, its network, then what
+`import torch` does at its end (entry points of `torch.backends`). It saves the 2.5 s of processor
+that importing torch costs each rank. FORKED_MODULES has the names of more modules to import.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from typing import Any
 
 Request = dict[str, Any]
 _code: list[int | None] = []
+_NETWORK = "/proc/self/ns/net"
 _PAGE = 1 << 21
 _COLLAPSE = 25  # MADV_COLLAPSE of Linux 6.1; before, it does nothing
 
@@ -219,6 +220,10 @@ def run(request: Request) -> None:
         os.dup2(file, number)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # ranks are started with -u
+    network = request.get("network", _NETWORK)
+    if os.readlink(network) != os.readlink(_NETWORK):  # `ip netns exec` has begun its starter
+        with open(network) as file:
+            ctypes.CDLL(None).setns(file.fileno(), 0)
     os.environ.clear()
     os.environ.update(request["environ"])
     os.chdir(request["folder"])

@@ -18,7 +18,7 @@ def be_forked(path: str, start: "list[str]") -> None:
     server = socket.socket(socket.AF_UNIX)
     server.connect(path)
     request = {"start": start, "environ": dict(os.environ), "folder": os.getcwd()}
-    request.update(kept=[], blocked=[], outlives=False)
+    request.update(kept=[], blocked=[], outlives=False, network=f"/proc/{os.getpid()}/ns/net")
     line = json.dumps(request).encode() + b"\n"
     sent = socket.send_fds(server, [line], [0, 1, 2])
     server.sendall(line[sent:])

@@ -116,7 +116,7 @@ def test_a_small_pool_of_a_known_network_in_half_precision(rsctl: Rsctl) -> None
 def test_wrong_arguments(rsctl: Rsctl) -> None:
     assert rsctl("init", "allreduce").exit_code == 0
     program = [sys.executable, rsctl.folder / "allreduce" / "bench.py", "--sizes", "1M,25X"]
-    done = subprocess.run(program, capture_output=True, text=True)
+    done = subprocess.run(program, env=rsctl.env, capture_output=True, text=True)
     assert done.returncode == 2
     assert "argument --sizes: '25X' is not a valid size such as 64K, 25M or 25Mi" in done.stderr
 
