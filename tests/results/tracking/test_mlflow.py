@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -36,20 +37,16 @@ Send = Callable[..., Cursor]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an MLflow server with an empty database.
-
-    `mlflow server` would import all of MLflow to start the same process.
-    """
+    """The address of an MLflow server with an empty database."""
     folder = tmp_path_factory.mktemp("mlflow")
     port = free_port()
     process = subprocess.Popen(
-        [PYTHON, "-m", "uvicorn", "--port", str(port), "mlflow.server.fastapi_app:app"],
+        [PYTHON, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
+         "--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db",
+         "--artifacts-destination", str(folder / "artifacts")],
         # Without the processes that would evaluate models: each of them imports MLflow.
         env={**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-             "_MLFLOW_SERVER_FILE_STORE": f"sqlite:///{folder}/mlflow.db",
-             "_MLFLOW_SERVER_SERVE_ARTIFACTS": "true",
-             "_MLFLOW_SERVER_ARTIFACT_ROOT": "mlflow-artifacts:/",
-             "_MLFLOW_SERVER_ARTIFACT_DESTINATION": str(folder / "artifacts")},
+             "PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
