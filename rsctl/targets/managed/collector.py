@@ -111,6 +111,11 @@ class Collector:
         return self._progress.state is not None and self._progress.state.is_final
 
     @property
+    def present(self) -> str:
+        """The present; by the cloud's clock, as of the last poll, if the cloud tells it."""
+        return (self._status and self._status.at) or now()
+
+    @property
     def oldest_line(self) -> str:
         """The earliest time of the lines of the last step that had any."""
         return self._log.oldest
@@ -276,7 +281,7 @@ class Collector:
     def _collect_log(self) -> bool:
         has_ended = self.has_ended or self._end_here is not None
         ended = stamped(self._status.time) if self._status is not None and has_ended else None
-        has_lines = self._log_access.read(lambda: self._log.read(ended), has_ended)
+        has_lines = self._log_access.read(lambda: self._log.read(ended, self.present), has_ended)
         if has_lines:
             self._keep()
         return has_lines

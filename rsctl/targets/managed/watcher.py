@@ -13,7 +13,6 @@ from rsctl.runs.home import private_folder
 from rsctl.runs.placements import PlacementEnd
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.stream.events import now
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
@@ -181,10 +180,11 @@ class RunWatcher:
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:
     """Until no line from before this call arrives: a job may print without a pause."""
-    called, quiet_since = now(), monotonic()
+    called, quiet_since = "", monotonic()
     while not collector.is_over and collector.end_of_placement is None:
         longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
         has_lines = collector.step()
+        called = called or collector.present
         if has_lines and (collector.has_ended or collector.oldest_line <= called):
             quiet_since = monotonic()
         elif monotonic() - quiet_since > longest * time_scale:
