@@ -63,7 +63,7 @@ class Collector:
         self._end_here: PlacementEnd | None = None
         self._metrics: list[MetricEvent] = []
         self._contact = contact
-        self._failed_calls = 0
+        self._failed_calls, self._silence = 0, ""
         self._is_requested = self._is_in_step = False
         self._is_disk_full = self._has_end_without_log = False
         time_scale = endpoints_of(folder.run).time_scale
@@ -156,7 +156,7 @@ class Collector:
         except RsctlError:
             self._retry_timer.restart()
             raise
-        self._failed_calls = 0
+        self._failed_calls, self._silence = 0, ""
         self._retry_timer.expire()
         self._finish_if_read()
         return has_lines
@@ -304,6 +304,10 @@ class Collector:
             self._keep()
             self._measurements.stored(self._status)
 
+    def silence(self) -> list[Finding]:
+        """Why the last call got no answer; empty if it got one."""
+        return [warning(NO_ANSWER, self._silence, CHECK_CONTACT)] if self._silence else []
+
     def require_log(self) -> None:
         """Raise the RsctlError that prevents reading the log, if there is one."""
         if self._log_access.problem is not None:
@@ -349,7 +353,7 @@ class Collector:
         self._store.keep(self._run.run, metrics, progress, self._measurements.facts)
 
     def _note_unreachable(self, problem: Unreachable) -> None:
-        self._failed_calls += 1
+        self._failed_calls, self._silence = self._failed_calls + 1, str(problem)
         self._contact.failed()
         self._retry_timer.restart()
         if self._failed_calls == _REPORTED_AFTER:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from time import monotonic, sleep
 
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
@@ -95,6 +95,10 @@ class RunWatcher:
             self._end_with_emulator(collector)
             self._go_on(collector)
             collector.require_log()
+
+    def silence(self) -> list[Finding]:
+        """Why the cloud has not answered the last call of this watcher; empty if it has."""
+        return self._collector.silence() if self._collector is not None else []
 
     @property
     def has_lock(self) -> bool:

@@ -118,12 +118,24 @@ def test_a_caller_that_asks_a_silent_cloud_once_has_what_is_here(
     """Such as `logs` without a network."""
     monkeypatch.setenv("RSCTL_CLOUD_PACE", "0.01")
     target.collect(run)
-    for ask in (target.reconcile, target.collect):
-        target.release(run)
-        cloud.unreachable = ENDLESS
-        ask(run)
     target.release(run)
+    cloud.unreachable = ENDLESS
+    events = [event for batch in target.events(run, {}, follow=False) for event in batch]
     assert stored(run).state is JobState.RUNNING
+    warned, *_, text = reported(events)
+    assert (warned, text) == ("job finding network", "02 worker-0: loss=1")
+
+
+def test_a_caller_that_asks_a_silent_cloud_for_the_state_hears_of_it(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """Such as `status` without a network."""
+    cloud.unreachable = 1
+    with pytest.raises(RsctlError) as caught:
+        target.reconcile(run)
+    assert (caught.value.exit_code, caught.value.findings[0].code) == (3, "network")
+    target.reconcile(run)
+    target.release(run)
 
 
 def test_a_caller_that_asks_once_hears_of_it_at_once(
