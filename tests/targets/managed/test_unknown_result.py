@@ -95,6 +95,18 @@ def test_the_state_is_watched_without_the_log(
     assert stored(run).state is JobState.SUCCEEDED
 
 
+def test_the_state_is_watched_without_the_log_from_its_last_lines_on(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `watch` does."""
+    monkeypatch.setattr("rsctl.api.events.get", lambda _: target)
+    cloud.refused["log"] = DENIED
+    cloud.end(JobState.SUCCEEDED)
+    batches = Run(stored(run)).event_batches(5, lambda _: True)
+    told = reported([event for batch in batches for event in batch])
+    assert {"job succeeded", "job finding log-refused"} <= {*told}
+
+
 def test_a_log_that_may_be_read_later_is_collected_then(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
