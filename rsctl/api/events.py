@@ -73,7 +73,10 @@ class EventBatches:
             if self._tail_of is None or not back:
                 return cursor, Counter()
             batches = target.events(self._run.id, dict(cursor), follow=False)
-            lines = [event for batch in batches for event in batch if isinstance(event, LogEvent)]
+            try:
+                lines = [event for each in batches for event in each if isinstance(event, LogEvent)]
+            except RsctlError:  # a log that cannot be read does not prevent watching
+                return cursor, Counter()
             passed: dict[str, list[int]] = {}
             total: Counter[str] = Counter()
             for line in lines:

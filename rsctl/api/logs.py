@@ -57,7 +57,7 @@ def log_batches(
     cursor: Cursor = {}
     if tail is not None:
         shown = [*tests, chosen.tail_of] if chosen.tail_of else tests
-        lines, cursor = _last(target, run.run, shown, tail)
+        lines, cursor = _last(target, run.run, shown, tail, on_finding)
         yield lines
     if tail is None or follow:
         yield from _matching(target, run.run, cursor, follow, tests, on_finding)
@@ -89,7 +89,7 @@ def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
 
 
 def _last(
-    target: Target, run: str, tests: list[_Test], count: int
+    target: Target, run: str, tests: list[_Test], count: int, on_finding: OnFinding
 ) -> tuple[list[LogEvent], Cursor]:
     """The last matching lines of the log so far, and the cursor behind them.
 
@@ -99,7 +99,7 @@ def _last(
     while True:
         cursor = target.tail(run, back)
         is_all = not any(cursor.values())
-        batches = _matching(target, run, cursor, False, tests)
+        batches = _matching(target, run, cursor, False, tests, on_finding)
         lines = deque((line for batch in batches for line in batch), maxlen=count)
         if is_all or len(lines) == count:
             return list(lines), cursor

@@ -27,7 +27,8 @@ def is_location(reference: str) -> bool:
     """Whether a reference says where a baseline lies, rather than naming a run or a bench."""
     if reference.startswith((*BUCKETS, GIT)):
         return True
-    return os.path.sep in reference or reference.endswith(".json") or os.path.isfile(reference)
+    is_path = os.path.sep in reference and "://" not in reference  # the URL of a job names a run
+    return is_path or reference.endswith(".json") or os.path.isfile(reference)
 
 
 def read_bytes(location: str, folder: str) -> bytes:

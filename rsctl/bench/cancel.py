@@ -7,6 +7,7 @@ from time import monotonic, sleep
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.findings import NO_ANSWER
 from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import now
@@ -62,7 +63,11 @@ def _has_ended(store: Store, benches: Benches, bench: BenchRecord, trial: Trial)
     job = packed_job(trial.run)
     run = store.get(job or trial.run)
     if run is not None and not run.state.is_final:
-        get(run.target).reconcile(run.run)
+        try:
+            get(run.target).reconcile(run.run)
+        except RsctlError as problem:
+            if [finding.code for finding in problem.findings] != [NO_ANSWER]:
+                raise  # otherwise the next call asks again
         run = store.get(run.run)
     if run is not None and not run.state.is_final:
         return False

@@ -169,8 +169,12 @@ def _followed(run: Run, chosen: LogFilter) -> LogFilter:
 def _obstacles_since(begin: str) -> Callable[[FindingEvent], None]:
     """Shows why no lines come, as soon as that is known: no permission, or no answer."""
 
+    shown: list[object] = []
+
     def show(event: FindingEvent) -> None:
-        if event.finding.code in (LOG_REFUSED, NO_ANSWER) and event.time >= begin:
+        is_new = event.time >= begin and event.finding not in shown
+        if event.finding.code in (LOG_REFUSED, NO_ANSWER) and is_new:
+            shown.append(event.finding)
             show_findings([event.finding])
 
     return show

@@ -212,6 +212,8 @@ def test_what_git_does_not_have(repository: Path, place: str, message: str) -> N
         ("x.json", True),
         ("@last", False),
         ("job-bench-7f3k2a", False),
+        ("vertex://p/us-central1/7", False),
+        ("slurm://cluster/7", False),
     ],
 )
 def test_locations(reference: str, is_one: bool) -> None:

@@ -334,6 +334,16 @@ def test_sessions_that_end_again_and_again() -> None:
     assert (len(waits), session.answers) == (3, [])
 
 
+PAGE = answer(200, b"<html>Your proxy blocks this site</html>")
+
+
+@pytest.mark.parametrize("answers", [[PAGE], [NONE, OPEN, PAGE]])
+def test_a_page_of_a_proxy_is_not_an_answer(answers: list[requests.Response]) -> None:
+    made, _, _ = bucket(*answers)
+    with pytest.raises(NoAnswer, match="gives no answer: the answer is not a JSON object"):
+        made.put(NAME, upload(3))
+
+
 def test_progress_allows_further_stalls() -> None:
     steps = [answer(308, Range=f"bytes=0-{n}") for n in (0, 0, 0, 1, 1, 1, 2)]
     made, session, _ = bucket(NONE, OPEN, *steps, DONE)

@@ -156,14 +156,14 @@ class GoogleBucket:
 
     def _generation(self, name: str) -> str | None:
         answer = self._google.request("GET", self._object(name), ok=(200, 404), path=self._path)
-        return str(answer.json()["generation"]) if answer.status_code == 200 else None
+        return str(body_of(answer)["generation"]) if answer.status_code == 200 else None
 
     def _upload(self, name: str, upload: Upload) -> str:
         for attempt in range(1, self._retries.tries + 1):
             session = self._open_upload(name, upload)
             answer = self._send(session, upload) if session else None
             if answer is not None:
-                return str(answer.json()["generation"])
+                return str(body_of(answer)["generation"])
             # 412: another process has just uploaded the same; 404, 410: this session has ended.
             if generation := self._generation(name):
                 return generation

@@ -63,7 +63,7 @@ class Collector:
         self._end_here: PlacementEnd | None = None
         self._metrics: list[MetricEvent] = []
         self._contact = contact
-        self._failed_calls = 0
+        self._failed_calls, self._silence = 0, ""
         self._is_requested = self._is_in_step = False
         self._is_disk_full = self._has_end_without_log = False
         time_scale = endpoints_of(folder.run).time_scale
@@ -111,6 +111,11 @@ class Collector:
         return self._progress.state is not None and self._progress.state.is_final
 
     @property
+    def present(self) -> str:
+        """The present; by the cloud's clock, as of the last poll, if the cloud tells it."""
+        return (self._status and self._status.at) or now()
+
+    @property
     def oldest_line(self) -> str:
         """The earliest time of the lines of the last step that had any."""
         return self._log.oldest
@@ -151,7 +156,7 @@ class Collector:
         except RsctlError:
             self._retry_timer.restart()
             raise
-        self._failed_calls = 0
+        self._failed_calls, self._silence = 0, ""
         self._retry_timer.expire()
         self._finish_if_read()
         return has_lines
@@ -276,7 +281,7 @@ class Collector:
     def _collect_log(self) -> bool:
         has_ended = self.has_ended or self._end_here is not None
         ended = stamped(self._status.time) if self._status is not None and has_ended else None
-        has_lines = self._log_access.read(lambda: self._log.read(ended), has_ended)
+        has_lines = self._log_access.read(lambda: self._log.read(ended, self.present), has_ended)
         if has_lines:
             self._keep()
         return has_lines
@@ -298,6 +303,10 @@ class Collector:
             self._metrics += measured
             self._keep()
             self._measurements.stored(self._status)
+
+    def silence(self) -> list[Finding]:
+        """Why the last call got no answer; empty if it got one."""
+        return [warning(NO_ANSWER, self._silence, CHECK_CONTACT)] if self._silence else []
 
     def require_log(self) -> None:
         """Raise the RsctlError that prevents reading the log, if there is one."""
@@ -344,7 +353,7 @@ class Collector:
         self._store.keep(self._run.run, metrics, progress, self._measurements.facts)
 
     def _note_unreachable(self, problem: Unreachable) -> None:
-        self._failed_calls += 1
+        self._failed_calls, self._silence = self._failed_calls + 1, str(problem)
         self._contact.failed()
         self._retry_timer.restart()
         if self._failed_calls == _REPORTED_AFTER:

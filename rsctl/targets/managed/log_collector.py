@@ -58,7 +58,7 @@ class LogCollector:
         self.metrics: list[MetricEvent] = []
         self.oldest = ""
 
-    def read(self, ended: str | None) -> bool:
+    def read(self, ended: str | None, present: str) -> bool:
         """Collect the next lines; whether there were any. `ended` is when the job ended, if it has.
 
         At most one request. Raises Unreachable and RsctlError.
@@ -72,7 +72,7 @@ class LogCollector:
             if read is not None:
                 self._progress.read_until = now()
             if ended is None and self._progress.kept is None:  # others wait for a failed node
-                self._stalls.judge()
+                self._stalls.judge(present)
             return False
         self.oldest = min(line.time for line in lines)
         newest = min(max(line.time for line in lines), now())  # there may be more

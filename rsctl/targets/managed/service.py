@@ -77,6 +77,7 @@ class JobLog(Protocol):
 class JobStatus(msgspec.Struct, kw_only=True):
     """The status of a job by the cloud.
 
+    `at` is the present by the cloud's clock, where the cloud tells it: this machine's may be wrong.
     `time` is the time when it entered the state, `started` when it began to run or to be billed, if
     it has. `has_machines` is true for a job that is starting on machines that it already has, or
     that are reserved for it.
@@ -93,6 +94,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
 
     state: JobState
     time: str
+    at: Optional[str] = None
     started: Optional[str] = None
     has_machines: bool = False
     reason: Optional[str] = None

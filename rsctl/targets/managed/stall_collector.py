@@ -14,7 +14,7 @@ from rsctl.runs.stalls.findings import is_output, stall_finding, verdict_replica
 from rsctl.runs.stalls.reports import NodeReport, StallReports
 from rsctl.runs.stalls.verdict import find_verdict
 from rsctl.runs.stragglers import StragglerMonitor
-from rsctl.runs.stream.events import LogEvent, MetricEvent, now, seconds_between
+from rsctl.runs.stream.events import LogEvent, MetricEvent, seconds_between
 from rsctl.runs.watch_rules import WatchRules
 from rsctl.targets.base import Pool, replica_names
 
@@ -75,12 +75,13 @@ class StallCollector:
             if trip.fails:
                 self._fail(trip.finding.message)
 
-    def judge(self) -> None:
-        """Report a stall, once, when all nodes that train have reported it or are silent."""
+    def judge(self, time: str) -> None:
+        """Report a stall, once, when all nodes that train have reported it or are silent; `time` is
+        the present by the clock of the log.
+        """
         description = self._description
         if description is None or not description.stall or self._is_judged or not self._quiet:
             return
-        time = now()
         if self._output and seconds_between(self._output, time) < description.stall:
             return
         active = [

@@ -68,7 +68,7 @@ class StatusPoller:
             progress.waiting_since = None
             return
         progress.waiting_since = progress.waiting_since or stamped(status.time)
-        waited = seconds_between(progress.waiting_since, now())
+        waited = seconds_between(progress.waiting_since, status.at or now())
         limit = self._longest_wait
         if limit is not None and waited > limit:
             progress.waited_too_long = True
@@ -81,7 +81,7 @@ class StatusPoller:
         since = status.started or progress.running_since
         if self._cost is None or since is None:
             return
-        hours = seconds_between(stamped(since), now()) / HOUR
+        hours = seconds_between(stamped(since), status.at or now()) / HOUR
         spent = self._spent_before + self._cost.per_hour * hours
         if spent > self._cost.dollars:
             progress.cost_too_much = True

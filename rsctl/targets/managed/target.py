@@ -14,9 +14,9 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
-from rsctl.runs.stream.events import Cursor, Event
+from rsctl.runs.stream.events import Cursor, Event, FindingEvent, now
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import Placeholder, Plan, Submission, metric_specs, replica_names
 from rsctl.targets.managed.endpoints import endpoints_of
@@ -148,14 +148,22 @@ class ManagedTarget:
         return JobCreator(run, self._service_of(run))
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
-        """See Target.events. The cursor counts bytes of each replica's log and of the states."""
+        """See Target.events. The cursor counts bytes of each replica's log and of the states.
+
+        Without `follow`, a silent cloud is the first event: the events are what is here.
+        """
         from rsctl.runs.reader import RunReader  # which a plan does not need
 
+        silence: list[Finding] = []
         if not follow:
             self.collect(run)
+            with self._watching(run) as watcher:
+                silence = watcher.silence()
         tail = RunReader(RunFolder(run), since)
         batch: list[Event] | None = None
         try:
+            if silence:
+                yield [FindingEvent(time=now(), finding=finding) for finding in silence]
             while True:
                 is_over = self._follow_step(run, batch == []) if follow else True
                 batch = tail.read(complete=is_over)
@@ -182,10 +190,15 @@ class ManagedTarget:
                 return False
 
     def reconcile(self, run: str) -> None:
-        """Update the run; finds the job of a killed submission, or records that none exists."""
+        """Update the run; finds the job of a killed submission, or records that none exists.
+
+        Raises RsctlError, also if the cloud gives no answer: the stored state may be out of date.
+        """
         with self._watching(run) as watcher:
             if not watcher.step() and watcher.has_ended:
                 watcher.collect()
+            if silence := watcher.silence():
+                raise RsctlError(ExitCode.ENVIRONMENT, *silence)
 
     def poll(self, run: str) -> bool:
         """Make the requests to the cloud that are due."""

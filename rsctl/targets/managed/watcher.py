@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable
 from time import monotonic, sleep
 
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.placements import PlacementEnd
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.stream.events import now
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
@@ -96,6 +95,10 @@ class RunWatcher:
             self._end_with_emulator(collector)
             self._go_on(collector)
             collector.require_log()
+
+    def silence(self) -> list[Finding]:
+        """Why the cloud has not answered the last call of this watcher; empty if it has."""
+        return self._collector.silence() if self._collector is not None else []
 
     @property
     def has_lock(self) -> bool:
@@ -181,10 +184,11 @@ class RunWatcher:
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:
     """Until no line from before this call arrives: a job may print without a pause."""
-    called, quiet_since = now(), monotonic()
+    called, quiet_since = "", monotonic()
     while not collector.is_over and collector.end_of_placement is None:
         longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
         has_lines = collector.step()
+        called = called or collector.present
         if has_lines and (collector.has_ended or collector.oldest_line <= called):
             quiet_since = monotonic()
         elif monotonic() - quiet_since > longest * time_scale:

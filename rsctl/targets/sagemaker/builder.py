@@ -14,7 +14,7 @@ from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage import Upload
 from rsctl.clients.storage.s3 import S3Bucket
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, RsctlError, note
 from rsctl.images.events import BuildEvent
 from rsctl.images.recipe import Recipe
 from rsctl.images.remote.archive import object_name, pack_context
@@ -72,7 +72,11 @@ class CodeBuild:
         except (KeyboardInterrupt, RsctlError) as problem:
             if not isinstance(problem, RsctlError) or problem.exit_code is ExitCode.CANCELLED:
                 self._aws.request("codebuild", "stop_build", {"id": build["id"]})
-            raise
+                raise
+            message = f"build {build['id']} may still run; the same command starts another build"
+            remedy = f"wait for its end, or stop it: aws codebuild stop-build --id {build['id']}"
+            runs = note("build-runs", message, remedy)
+            raise RsctlError(problem.exit_code, *problem.findings, runs) from None
         if end.get("buildStatus") != "SUCCEEDED":
             raise build_error(end, recipe, log)
         return digest_of(end, recipe)

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NoAnswer, no_answer
-from rsctl.clients.google import Google
+from rsctl.clients.google import Google, body_of
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage.google import GoogleBucket
@@ -102,9 +102,9 @@ class CloudBuild:
             answer = self._google.request(
                 "POST", self._builds, retry=False, path=_FIELD, json=request
             )
+            build: Build = body_of(answer)["metadata"]["build"]
         except NoAnswer:
             return None
-        build: Build = answer.json()["metadata"]["build"]
         return build
 
     def _find(self, recipe: Recipe) -> list[Build]:
@@ -115,7 +115,7 @@ class CloudBuild:
             path=_FIELD,
             params={"filter": f'tags="{tag_of(recipe)}"', "pageSize": "50"},
         )
-        builds: list[Build] = answer.json().get("builds", [])
+        builds: list[Build] = body_of(answer).get("builds", [])
         return [build for build in builds if recipe.reference in build.get("images", ())]
 
     def _follow(self, build: str, log: BuildLog) -> Build:
@@ -123,7 +123,7 @@ class CloudBuild:
         name, read, quiet = f"{self._staging.folder}logs/log-{build}.txt", 0, 0
         for _ in self._retries.polls():
             log.check()
-            state: Build = self._google.request("GET", f"{self._builds}/{build}").json()
+            state: Build = body_of(self._google.request("GET", f"{self._builds}/{build}"))
             quiet += 1
             while block := self._storage.read(name, read):
                 read, quiet = read + len(block), 0

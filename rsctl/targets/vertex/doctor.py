@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.google import Google
+from rsctl.clients.google import Google, body_of
 from rsctl.clients.retries import RetryPolicy
 from rsctl.estimate.catalog import load
 from rsctl.findings import ExitCode, RsctlError, error
@@ -82,7 +82,7 @@ def _apis(google: Google, project: str) -> str:
         if "authentication scopes" in problem.summary:
             raise missing_scope("the credentials' scopes are not sufficient") from None
         raise
-    services = answer.json().get("services", [])
+    services = body_of(answer).get("services", [])
     enabled = {s["name"].rpartition("/")[2] for s in services if s.get("state") == "ENABLED"}
     missing = [name for name in _SERVICES if name not in enabled]
     if missing:
@@ -115,7 +115,7 @@ def _act_as(google: Google, project: str, account: str) -> str:
 
 def _granted(google: Google, url: str, path: str, wanted: list[str]) -> set[str]:
     answer = google.request("POST", url, path=path, json={"permissions": wanted})
-    return set(answer.json().get("permissions", []))
+    return set(body_of(answer).get("permissions", []))
 
 
 def _quotas(google: Google, project: str, region: str, job: Job, plan: Plan) -> Iterator[Check]:
@@ -146,7 +146,7 @@ def _quota(google: Google, project: str, region: str, quota: str, needed: int) -
         f"aiplatform.googleapis.com/consumerQuotaMetrics/{metric}"
     )
     answer = google.request("GET", url, ok=(200, 404), path="targets.vertex.region")
-    limit = _limit(answer.json(), region) if answer.status_code == 200 else None
+    limit = _limit(body_of(answer), region) if answer.status_code == 200 else None
     if limit is None:
         return f"{needed} needed; the quota in {region} is unknown"
     if 0 <= limit < needed:
@@ -192,7 +192,7 @@ def _bucket(google: Google, bucket: str, needs: set[str]) -> str:
         raise _lacking(
             "bucket", "the bucket does not exist", f"`gcloud storage buckets create gs://{bucket}`"
         )
-    missing = sorted(needs - set(answer.json().get("permissions", [])))
+    missing = sorted(needs - set(body_of(answer).get("permissions", [])))
     if missing:
         remedy = f"ask for roles/storage.objectUser on gs://{bucket}"
         raise _lacking("denied", f"missing: {', '.join(missing)}", remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 from urllib.parse import quote
 
-from rsctl.clients.google import Google
+from rsctl.clients.google import Google, body_of
 from rsctl.findings import ExitCode, RsctlError, error
 
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
@@ -48,7 +48,7 @@ def log_writer(google: Google, project: str, account: str) -> str:
     answer = google.request("POST", f"{base}/v1/projects/{project}:getIamPolicy", ok=(200, 403))
     if answer.status_code == 403:
         return "unknown: you do not have resourcemanager.projects.getIamPolicy"
-    bindings = [each for each in answer.json().get("bindings", []) if isinstance(each, dict)]
+    bindings = [each for each in body_of(answer).get("bindings", []) if isinstance(each, dict)]
     member = f"serviceAccount:{account}"
     roles = {str(b.get("role")) for b in bindings if member in b.get("members", [])}
     if found := next((role for role in _WRITES_LOGS if role in roles), None):
@@ -79,7 +79,7 @@ def bucket_region(google: Google, bucket: str, region: str) -> str:
     fields = "fields=location,locationType,customPlacementConfig"
     url = f"{base}/storage/v1/b/{quote(bucket, safe='')}?{fields}"
     answer = google.request("GET", url, ok=(200, 403, 404))
-    found = answer.json() if answer.status_code == 200 else {}
+    found = body_of(answer) if answer.status_code == 200 else {}
     location = str(found.get("location") or "").upper()
     if not location:
         return "unknown: you do not have storage.buckets.get"

@@ -96,12 +96,15 @@ class VertexJob:
     def _get(self) -> dict[str, Any]:
         try:
             url = self._address.resource_url(self._google.endpoints)
-            answer = self._google.request("GET", url)
+            answer = self._google.request("GET", url, ok=(200, 404))
             self._clock.correct(answer.headers.get("Date"))
-            self._job = body_of(answer)
+            job = body_of(answer)  # the page of a proxy does not say that the job is gone
         except NoAnswer as problem:
             raise Unreachable(f"Vertex AI gives no answer: {problem.reason}") from None
-        return self._job
+        if answer.status_code == 404:
+            raise google_error(answer)
+        self._job = job
+        return job
 
     def _measurements(self, path: str, query: dict[str, str]) -> dict[str, Any]:
         url = self._google.endpoints.google_url("monitoring") + path

@@ -24,7 +24,7 @@ from rsctl.targets.vertex.pools import (
     replicas_of_pool,
     roles_of,
 )
-from rsctl.targets.vertex.timestamps import event_time, seconds_of
+from rsctl.targets.vertex.timestamps import event_time, seconds_of, timestamp
 
 _DEADLINE_EXCEEDED = 4  # google.rpc.Code
 _MOST_LINES = 40
@@ -97,6 +97,7 @@ def status_of(
     return JobStatus(
         state=state,
         time=since,
+        at=event_time(timestamp(at)),
         started=event_time(job.get("startTime")),
         reason=message or _missing_reason(state, waits_for) or known.reason,
         is_settled=is_settled or waits_for > _UNTIL_EXPLAINED * factor,

@@ -14,6 +14,7 @@ from rsctl.images.context import BuildContext, ContextEntry
 from rsctl.images.dockerfile_base import DockerfileBase
 from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, CheckedShow
 from rsctl.targets.managed.emulator.faults import Fault
+from rsctl.targets.managed.emulator.http import Reply
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 from .conftest import DIGEST, FakeDocker, Screen, Tiny, cloud_build
@@ -250,6 +251,24 @@ def test_a_joined_build_is_left_running(
 
     screen.at = join
     assert cloud_build().build(recipe, screen) == DIGEST
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("cloudbuild.builds.list", ["network"]),
+        (CREATE, ["network"]),
+        (GET, ["network", "build-runs"]),
+    ],
+)
+def test_a_page_of_a_proxy_is_not_an_answer(
+    google: CloudBuildEmulator, docker: FakeDocker, screen: Screen, name: str, codes: list[str]
+) -> None:
+    [index] = [n for n, each in enumerate(google.routes) if each.name == name]
+    google.routes[index] = google.routes[index]._replace(handler=lambda _: Reply(200, b"<html>"))
+    with pytest.raises(RsctlError) as caught:
+        cloud_build().build(Tiny(), screen)
+    assert [finding.code for finding in caught.value.findings] == codes
 
 
 def test_a_build_that_goes_out_of_sight(

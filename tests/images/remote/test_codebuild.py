@@ -121,6 +121,21 @@ def test_a_cancellation_of_the_run_ends_a_silent_build(
     assert [build["buildStatus"] for build in aws.builds()] == ["STOPPED"]
 
 
+def test_a_build_that_goes_out_of_sight(
+    aws: CodeBuildEmulator, docker: FakeDocker, screen: Screen
+) -> None:
+    aws.faults.add(Fault(GET, status=503, times=99))
+    with pytest.raises(RsctlError) as caught:
+        code_build().build(Tiny(), screen)
+    [build] = aws.builds()
+    failed, runs = caught.value.findings
+    assert (failed.code, runs.severity) == ("cloud", "note")
+    assert runs.message.startswith(f"build {build['id']} may still run")
+    assert runs.remedy == (
+        f"wait for its end, or stop it: aws codebuild stop-build --id {build['id']}"
+    )
+
+
 BUILD_ROLE = "targets.sagemaker.build_role"
 STAGING = "targets.sagemaker.staging"
 LOG_IN = "run `aws sso login` or `aws configure`, or set AWS_PROFILE to a profile that works"

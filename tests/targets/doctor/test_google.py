@@ -196,6 +196,19 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
     ]
 
 
+def test_a_page_of_a_proxy_is_not_an_answer(cloud: Cloud, job_of: JobOf) -> None:
+    cloud.routes = [
+        each if each.is_open else each._replace(handler=lambda _: Reply(200, b"<html>"))
+        for each in cloud.routes
+    ]
+    checks = {check.name: check.message for check in google_checks(job_of(JOB), PLAN)}
+    asked = set(checks) - {"credentials", "scopes", "log", "gs://data region", "gs://mine region"}
+    host = cloud.url.removeprefix("http://")
+    assert {checks[name] for name in asked} == {
+        f"{host} gives no answer: the answer is not a JSON object"
+    }
+
+
 def test_the_roles_that_have_what_is_missing(cloud: Cloud, job_of: JobOf) -> None:
     cloud.granted.clear()
     assert one_check("permissions", job_of) == (

@@ -356,6 +356,19 @@ def test_a_job_that_has_its_machines_does_not_wait_for_them(
     assert cloud.cancelled
 
 
+def test_the_wait_for_machines_counts_by_the_clock_of_the_cloud(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """This machine's clock is days ahead of the job's times."""
+    folder = RunFolder(run)
+    folder.create(msgspec.structs.replace(folder.description(), queue=50.0))
+    for seconds, is_cancelled in ((50, False), (51, True)):
+        cloud.status = JobStatus(state=JobState.QUEUED, time=at(0), at=at(seconds))
+        target.poll(run)
+        target.release(run)
+        assert cloud.cancelled is is_cancelled
+
+
 @pytest.fixture
 def dear(run: str) -> str:
     """A run that costs 360 dollars an hour, and may cost 5."""
@@ -383,6 +396,16 @@ def test_a_job_that_costs_too_much_is_cancelled_and_has_expired(
     assert cloud.calls.count("cancel") == 1
     known = stored(dear)
     assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
+def test_costs_count_by_the_clock_of_the_cloud(
+    cloud: FakeCloud, target: FakeTarget, dear: str
+) -> None:
+    for seconds, is_cancelled in ((50, False), (51, True)):
+        cloud.status = JobStatus(state=JobState.RUNNING, time=at(0), at=at(seconds))
+        target.poll(dear)
+        target.release(dear)
+        assert cloud.cancelled is is_cancelled
 
 
 def test_the_time_before_a_job_runs_costs_if_it_is_billed(

@@ -283,10 +283,20 @@ class Busy(FakeCloud):
     def call(self, name: str) -> None:
         super().call(name)
         if name == "log":
-            self.lines.append(LogEvent(now(), "worker-0", str(len(self.lines)), "stdout", "more"))
+            assert len(self.lines) < 100, "the log is read for as long as the job prints"
+            time = at(30) if self.status.at else now()
+            self.lines.append(LogEvent(time, "worker-0", str(len(self.lines)), "stdout", "more"))
 
 
-@pytest.mark.parametrize("kind", [FakeCloud, Busy])
+class Behind(Busy):
+    """The same; this machine's clock is days ahead of the cloud's."""
+
+    def call(self, name: str) -> None:
+        self.status = JobStatus(state=JobState.RUNNING, time=at(0), at=at(20))
+        super().call(name)
+
+
+@pytest.mark.parametrize("kind", [FakeCloud, Busy, Behind])
 def test_the_log_of_a_job_that_goes_on(run: str, kind: type[FakeCloud]) -> None:
     """`rsctl logs` shows what the job had printed when it was called, and ends."""
     cloud = kind()

@@ -69,6 +69,21 @@ def test_each_start_can_fail_the_job_once() -> None:
         collector.resume("worker-0")
         for _ in range(2):
             collector.read(line(1, "worker-0", STALL))
-            collector.judge()
+            collector.judge(at(1))
         assert (len(failed), len(told)) == (attempt, attempt)
         progress.begin(attempt + 1)
+
+
+def test_a_node_is_silent_by_the_clock_of_the_log() -> None:
+    told: list[Finding] = []
+    description = RunDescription(
+        run="r", target="vertex", request={}, replicas=list(WORKERS), stall=10
+    )
+    pools = [Pool(role="worker", count=2)]
+    collector = StallCollector(description, pools, lambda f, _: told.append(f), print)
+    collector.read(line(1, "worker-0", STALL))
+    collector.read(line(2, "worker-1", '{"rsctl": "telemetry"}'))
+    collector.judge(at(50))
+    assert told == []
+    collector.judge("2026-11-21T12:01:03.000000Z")
+    assert [finding.code for finding in told] == ["stall"]

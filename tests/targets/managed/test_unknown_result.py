@@ -95,6 +95,18 @@ def test_the_state_is_watched_without_the_log(
     assert stored(run).state is JobState.SUCCEEDED
 
 
+def test_the_state_is_watched_without_the_log_from_its_last_lines_on(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `watch` does."""
+    monkeypatch.setattr("rsctl.api.events.get", lambda _: target)
+    cloud.refused["log"] = DENIED
+    cloud.end(JobState.SUCCEEDED)
+    batches = Run(stored(run)).event_batches(5, lambda _: True)
+    told = reported([event for batch in batches for event in batch])
+    assert {"job succeeded", "job finding log-refused"} <= {*told}
+
+
 def test_a_log_that_may_be_read_later_is_collected_then(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
@@ -118,12 +130,24 @@ def test_a_caller_that_asks_a_silent_cloud_once_has_what_is_here(
     """Such as `logs` without a network."""
     monkeypatch.setenv("RSCTL_CLOUD_PACE", "0.01")
     target.collect(run)
-    for ask in (target.reconcile, target.collect):
-        target.release(run)
-        cloud.unreachable = ENDLESS
-        ask(run)
     target.release(run)
+    cloud.unreachable = ENDLESS
+    events = [event for batch in target.events(run, {}, follow=False) for event in batch]
     assert stored(run).state is JobState.RUNNING
+    warned, *_, text = reported(events)
+    assert (warned, text) == ("job finding network", "02 worker-0: loss=1")
+
+
+def test_a_caller_that_asks_a_silent_cloud_for_the_state_hears_of_it(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """Such as `status` without a network."""
+    cloud.unreachable = 1
+    with pytest.raises(RsctlError) as caught:
+        target.reconcile(run)
+    assert (caught.value.exit_code, caught.value.findings[0].code) == (3, "network")
+    target.reconcile(run)
+    target.release(run)
 
 
 def test_a_caller_that_asks_once_hears_of_it_at_once(

@@ -13,6 +13,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.targets.base import ImagePlan, Plan, Pool, Unanswered
 from rsctl.targets.managed.emulator.faults import Fault
+from rsctl.targets.managed.emulator.http import Reply
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
 
@@ -221,6 +222,15 @@ def test_a_cloud_that_cannot_be_reached_is_no_failure_of_the_job(google: FakeGoo
     with pytest.raises(Unreachable, match="Vertex AI gives no answer: HTTP status 503: made to"):
         job.status()
     assert job.status().state is JobState.QUEUED
+
+
+def test_a_page_of_a_proxy_does_not_say_that_a_job_is_gone(google: FakeGoogle) -> None:
+    job = VertexService(Endpoints.of_environment()).open(create())
+    [index] = [n for n, each in enumerate(google.routes) if each.name == "get"]
+    page = Reply(404, b"<html>Not Found</html>", {"Content-Type": "text/html"})
+    google.routes[index] = google.routes[index]._replace(handler=lambda _: page)
+    with pytest.raises(Unreachable, match="the answer is not a JSON object"):
+        job.status()
 
 
 def test_cancelling(google: FakeGoogle) -> None:
