@@ -163,11 +163,11 @@ def test_annotations_are_for_github(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     for workspace, file in ((Path.cwd().parent, f"{Path.cwd().name}/a/b.yaml"), ("/x", "a/b.yaml")):
         monkeypatch.setenv("GITHUB_WORKSPACE", str(workspace))
-        annotate_github(made_gate(), "a/b.yaml")
+        annotate_github(made_gate(), "a/b.yaml", has_passed=False)
         assert (f"::warning file={file}," in "".join(capsys.readouterr())) is is_github
     assert summary.exists() is is_github
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
-    annotate_github(made_gate(), "job.yaml")
+    annotate_github(made_gate(), "job.yaml", has_passed=False)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,8 @@ def test_ranks_on_two_nodes_reduce_and_the_first_failure_has_its_replica(
     seen = {name: failure[name] for name in ("replica", "rank", "exit_code", "log")}
     assert seen == {"replica": "worker-1", "rank": 2, "exit_code": 1, "log": "worker-0"}
     assert "no more" in failure["lines"]
-    assert failure["causes"] == []
+    [cause] = failure["causes"]
+    assert cause["message"].endswith("its last line on standard error: no more")
 
 
 def test_an_image_without_mpirun_is_not_built(rsctl: Rsctl, job: str) -> None:

@@ -93,7 +93,8 @@ def test_a_run_whose_folder_was_deleted_does_not_say_that_its_supervisor_was_kil
 ) -> None:
     run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
     rsctl.wait_for_log(run, "up")
-    (rsctl.home / "runs" / run).rename(rsctl.folder / "deleted")  # at once: others write in it
+    os.kill(rsctl.supervisor(run), signal.SIGSTOP)  # else it may record the killed ranks first
+    (rsctl.home / "runs" / run).rename(rsctl.folder / "deleted")
     after = rsctl.status(run)
     assert after["state"] == "failed"
     assert after["reason"] == (
