@@ -16,7 +16,7 @@ from rsctl.bench.comparable import history_changes
 from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.forecast import Forecast
 from rsctl.bench.gate import Gate, evaluate, exit_code
-from rsctl.bench.history import History, without
+from rsctl.bench.history import History, require_recordable, without
 from rsctl.bench.history_files import read_history
 from rsctl.bench.history_gate import (
     SEARCHED,
@@ -144,6 +144,8 @@ def prepare_gate_of(
     before = found.results
     if rules.only_limit:
         before = prepare_gate(candidate, rules, on_outdated=on_outdated).baseline
+    else:
+        require_recordable(rules.floors, [series.name for series in before.series], history)
     candidate.require_metrics(rules.floors, before)
     limits = rules.only_limit
     return HistoryGate(candidate, before, rules, history, series, most, limits, known, only_own)

@@ -19,6 +19,7 @@ import msgspec
 from rsctl.bench.fingerprint import Cell
 from rsctl.bench.results import Results
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.gate_checks import CURVE
 from rsctl.runs.stream.events import now
 
 VERSION = 1
@@ -207,6 +208,15 @@ def _require_short(texts: Iterable[str]) -> None:
     for text in texts:
         if len(text) > _LONGEST_NAME:
             raise ValueError(f"a text is longer than {_LONGEST_NAME} characters: {text[:40]!r}…")
+
+
+def require_recordable(metrics: Iterable[str], known: Collection[str], label: str) -> None:
+    """Raise RsctlError for a metric that is not `known` and that no record of a history has."""
+    for name in metrics:
+        if name not in known and (name.startswith(CURVE) or not _is_kept(name)):
+            remedy = "give a file or a bench as --baseline, or remove its allowed regression"
+            message = f"{label}: histories do not record {name}"
+            raise RsctlError(ExitCode.USAGE, error("gate", message, remedy))
 
 
 def _is_kept(name: str) -> bool:

@@ -138,7 +138,7 @@ def errors_in_junit(
 class RunOptions(NamedTuple):
     """The number of concurrent runs, and the conditions that end them early.
 
-    With `raises`, an error that ends the bench is not shown but raised.
+    With `raises`, an error that ends the bench is not shown but raised, unless runs continue.
     """
 
     parallel: int | None
@@ -188,7 +188,8 @@ def drive(
     exit_code = int(problem.exit_code if problem else bench.exit_code)
     if interrupts.count and not chosen.cancel_on_interrupt and not bench.is_complete:
         exit_code = int(ExitCode.INTERRUPTED)
-    is_raised = chosen.raises and exit_code != ExitCode.INTERRUPTED
+    may_continue = exit_code in (ExitCode.INTERRUPTED, ExitCode.RESULT_UNKNOWN)
+    is_raised = chosen.raises and not may_continue
     shown = problem.findings if problem and not is_raised else ()
     findings = [*shown, *_neighbour_findings(bench, begun)]
     with without_reader():

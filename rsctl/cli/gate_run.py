@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rsctl.api import (
     Bench,
@@ -14,6 +15,7 @@ from rsctl.api import (
     write_unfinished,
 )
 from rsctl.cli.bench_run import RunOptions, drive
+from rsctl.cli.errors import keep_verdict
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import show_findings
 from rsctl.cli.views.bench_plain import PlainBenchView
@@ -52,15 +54,12 @@ class BenchRunner:
         try:
             with Interrupts().listening() as interrupts:
                 code = drive(prepared, bench, _View(), self._options, interrupts)
+            if code in _ENDS:
+                message = f"{bench.id} is not complete: run the same command again to continue"
+                raise RsctlError(ExitCode(code), note("interrupted", message))
         except RsctlError:
-            write_unfinished(self._reports, bench.id)
+            keep_verdict(1, partial(write_unfinished, self._reports, bench.id))
             raise
-        if code in _ENDS:
-            write_unfinished(self._reports, bench.id)
-            finding = note(
-                "interrupted", f"{bench.id} is not complete: run the same command again to continue"
-            )
-            raise RsctlError(ExitCode(code), finding)
 
 
 class _View(PlainBenchView):

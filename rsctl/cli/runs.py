@@ -11,10 +11,10 @@ from rsctl.cli.errors import show_error
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.silence import silence_told
 from rsctl.cli.tracking import resume_tracking
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError
+from rsctl.runs.findings import NO_ANSWER
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.journal import tail_lines
-from rsctl.target_info import target_info
 
 if TYPE_CHECKING:
     from rsctl.api import Bench, Finding, Run
@@ -51,18 +51,24 @@ def find_collected(reference: str) -> tuple[Run | Bench, int]:
     handle = api.find(reference, is_reconciled=False)
     if not isinstance(handle, api.Run):
         return handle, 0
-    is_managed = target_info(handle.record.target).is_managed  # then `collect` reconciles it
     try:
         with silence_told(handle.id):
-            handle = api.run(handle.id, on_outdated=show_outdated, is_reconciled=not is_managed)
-            handle.collect()
-        resume_tracking(handle.reload())
+            handle.collect()  # before it is reconciled, which would tell the same error
+            handle = api.run(handle.id, on_outdated=_require_answer)
+        resume_tracking(handle.record)
     except RsctlError as problem:
         print_message(
             f"{handle.id} may be out of date; its newest line here is of {_newest(handle)}:"
         )
         return handle, show_error(problem)
     return handle, 0
+
+
+def _require_answer(name: str, findings: tuple[Finding, ...]) -> None:
+    """Raise RsctlError if a cloud gave no answer; otherwise show the findings."""
+    if [finding.code for finding in findings] == [NO_ANSWER]:
+        raise RsctlError(ExitCode.ENVIRONMENT, *findings)
+    show_outdated(name, findings)
 
 
 def _newest(run: Run) -> str:

@@ -6,20 +6,21 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from rsctl.bench.records import Benches, BenchRecord, Trial
-from rsctl.findings import JobState
+from rsctl.findings import JobState, error
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.runs.versions import keep_versions
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, MadeRun
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5]
@@ -441,12 +442,32 @@ def test_an_error_that_ends_the_bench_is_not_a_lack_of_data(rsctl: Cli, here: Pa
     with (here / "code" / "train.py").open("a") as script:
         script.write("\nopen(__file__, 'a').write('# changed')\n")
     (here / "r.html").write_text("an earlier one")
-    reports = ("--report", "junit=r.xml", "--report", "html=r.html")
+    (here / "unwritable").mkdir()
+    files = ("junit=r.xml", "html=r.html", "html=unwritable")
+    reports = [word for file in files for word in ("--report", file)]
     done = rsctl("gate", "job.yaml", "--allow-inconclusive", *reports)
     why = "the job's files have changed since the bench began"
     assert (done.code, done.out, done.err.count(why)) == (2, "", 1)
     assert why in (here / "r.xml").read_text()
     assert sections((here / "r.html").read_text())[0].startswith("Bench job-bench-")
+    assert "cannot write unwritable" in done.err
+
+
+def test_a_gate_of_a_run_whose_result_is_unknown_can_be_continued(
+    rsctl: Cli, here: Path, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "code").mkdir()
+    (here / "code" / "train.py").write_text(TRAIN)
+    rsctl.write(JOB)
+    run = make_run("job-aaaaaa", target="vertex").store.find("job-aaaaaa")
+
+    def lost(*_given: object, **_named: object) -> NoReturn:
+        raise ResultUnknown(run, error("network", "there is no answer"))
+
+    monkeypatch.setattr("rsctl.bench.run.run_bench", lost)
+    done = rsctl("gate", "job.yaml", "--update-baseline")
+    assert (done.code, done.err.count("there is no answer")) == (9, 1)
+    assert " is not complete: run the same command again to continue\n" in done.err
 
 
 def test_a_gate_of_curves_names_the_steps_that_are_worse(rsctl: Cli) -> None:

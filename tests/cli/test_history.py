@@ -109,6 +109,21 @@ def test_a_gate_refuses_what_is_not_the_location_of_a_history(rsctl: Cli, option
     assert f"error: {option} 'h.csv' is not the location of a history\n    -> " in done.err
 
 
+@pytest.mark.parametrize("metric", ["run.first_step", "curve.throughput"])
+def test_a_gate_by_a_history_refuses_a_metric_that_no_history_has(
+    rsctl: Cli, repository: Path, metric: str
+) -> None:
+    """Before the first run: recording more commits would not help."""
+    record_bench("one", STEADY)
+    assert rsctl("history", "add", WHERE, "one", "--commit", "HEAD").code == 0
+    record_bench("two", STEADY)
+    gate = ("gate", "two", "--history", WHERE, *LIMIT, "--max-regression", f"{metric}=5%")
+    done = rsctl(*gate)
+    assert (done.code, done.out) == (2, "")
+    assert f"error: {WHERE}: histories do not record {metric}\n    -> give a file " in done.err
+    assert "histories do not" not in rsctl(*gate, "--baseline", "one").err
+
+
 def test_a_bench_is_added(rsctl: Cli, repository: Path) -> None:
     record_bench("one", STEADY)
     done = rsctl("history", "add", WHERE, "one", "--commit", "HEAD")

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from rsctl.cli import silence
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState, RsctlError, error, warning
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.vertex.target import TARGET as VERTEX
 
@@ -152,6 +152,22 @@ def test_with_expired_credentials_what_is_stored_is_written(
     for name in ("reconcile", "collect"):
         monkeypatch.setattr(VERTEX, name, lambda _run: None)
     assert rsctl(*command.split(), RUN).code == 0
+
+
+@pytest.mark.parametrize("command", ["report -o file", "export --format json -o file.json"])
+def test_without_an_answer_of_the_cloud_what_is_stored_is_written(
+    rsctl: Cli, cloud: SilentCloud, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def silent(_run: str) -> NoReturn:
+        raise RsctlError(ExitCode.ENVIRONMENT, warning("network", "there is no answer"))
+
+    monkeypatch.setattr(VERTEX, "reconcile", silent)
+    done = rsctl(*command.split(), RUN)
+    assert done.code == 3
+    first, second = done.err.splitlines()[:2]
+    assert first.startswith(f"{RUN} may be out of date; its newest line here is of ")
+    assert second == "warning: there is no answer"
+    assert (rsctl.folder / command.split()[-1]).is_file()
 
 
 def test_expired_credentials_are_told_once_and_that_the_job_continues(
