@@ -44,8 +44,9 @@ MISTAKE_KINDS = (
     cause(
         "wrong-type",
         r"^(?:Value|Runtime|Type)Error: (?:[Tt]he truth value of an? |Boolean value of Tensor"
-        r"|only (?:one element tensors|size-1 arrays|length-1 arrays|integer scalar arrays) can be "
-        r"converted|a Tensor with \d{1,15} elements cannot be converted to Scalar(?! \(item at))",
+        r"|only (?:one element tensors|(?:size-1|length-1|0-dimensional|integer scalar) arrays"
+        r"|integer tensors of a single element) can be converted"
+        r"|a Tensor with \d{1,15} elements cannot be converted to Scalar(?! \(item at))",
         "the code uses a whole array or tensor as one number or one truth value",
         "reduce it before (.mean(), .item(), .any(), .all()), and test for None with `is`; where "
         "it was one number before, there is now one for each sample, class or GPU",

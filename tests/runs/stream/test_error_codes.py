@@ -91,6 +91,16 @@ def test_a_status_of_neurons_runtime_says_what_failed(status: str, message: str)
         ("TypeError: __init__() should return None, not 'int'", "wrong-type", "another type"),
         ("TypeError: cannot create weak reference to 'int' object", "wrong-type", "another type"),
         (
+            "TypeError: only integer tensors of a single element can be converted to an index",
+            "wrong-type",
+            "as one number",
+        ),
+        (
+            "TypeError: only 0-dimensional arrays can be converted to Python scalars",
+            "wrong-type",
+            "as one number",
+        ),
+        (
             "TypeError: unsupported format string passed to Tensor.__format__",
             "wrong-type",
             "another type",
