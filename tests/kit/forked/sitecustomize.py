@@ -11,6 +11,7 @@ _WORDS = [word for word in getattr(sys, "orig_argv", [])[1:] if word != "-u"]  #
 
 
 def be_forked(path: str, start: "list[str]") -> None:
+    import contextlib
     import json
     import signal
     import socket
@@ -24,8 +25,14 @@ def be_forked(path: str, start: "list[str]") -> None:
     server.sendall(line[sent:])
     answers = server.makefile()
     pid = int(answers.readline())
+
+    def pass_on(received: int, _: object) -> None:
+        # Once it has ended, an error would have this interpreter run the script itself.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, received)
+
     for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"):
-        signal.signal(signal.Signals[f"SIG{name}"], lambda received, _: os.kill(pid, received))
+        signal.signal(signal.Signals[f"SIG{name}"], pass_on)
     code = int(answers.readline() or 1)  # nothing comes from a server that has ended
     if code < 0:
         if -code != signal.SIGKILL:
