@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
-from rsctl.runs.findings import LOG_REFUSED
+from rsctl.runs.findings import LOG_REFUSED, NO_ANSWER
 from rsctl.runs.store_errors import DiskFull
 from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.poll_timer import PollTimer
@@ -41,7 +41,7 @@ class LogAccess:
             self._contact.failed()
             if not self._contact.is_silent_for_long:
                 raise
-            finding = error("network", str(silent), CHECK_CONTACT)
+            finding = error(NO_ANSWER, str(silent), CHECK_CONTACT)
             self._refused(RsctlError(ExitCode.ENVIRONMENT, finding), True)
             return False
         except RsctlError as refused:
