@@ -19,7 +19,7 @@ from rsctl.job.file_text import YamlError, read_text
 from rsctl.job.gate_checks import check_gate_cells
 from rsctl.job.installed_targets import complete_job, job_type_of
 from rsctl.job.job import Job
-from rsctl.job.other_launchers import foreign_file
+from rsctl.job.other_launchers import foreign_file, script_file
 from rsctl.job.units import LocalPath
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Position, Scalar, describe, locate
@@ -103,7 +103,7 @@ def read(
     own = os.path.dirname(os.path.abspath(path)) if os.path.isfile(path) else os.getcwd()
     document = Document(path, folder=folder or own)
     try:
-        document.text = read_text(path) if text is None else text
+        document.text = _read_job(path) if text is None else text
         root = parse(document.text, path, document.findings)
         root = _mapping(root, path)
         _refuse_foreign_file(root)
@@ -185,6 +185,15 @@ def _with_source(job: Job, base: str) -> Job:
     if job.image.uri or job.image.source:
         return job
     return replace(job, image=replace(job.image, source=LocalPath(base)))
+
+
+def _read_job(path: str) -> str:
+    """The text of a job file. Raises YamlError, also for a script."""
+    text = read_text(path)
+    what, remedy = script_file(path)
+    if what:
+        raise YamlError(Position(path, 1, 1), f"this is {what}, not a job file", remedy)
+    return text
 
 
 def _refuse_foreign_file(root: Mapping) -> None:

@@ -62,9 +62,12 @@ def read_text(path: str) -> str:
 
 
 def _remedy(path: str, problem: Exception) -> str:
-    """The remedy for a file that cannot be read: one beside it that has a name like its own."""
+    """The remedy for a file that cannot be read: another one, in the folder or of a like name."""
     folder, name = os.path.split(path)
     with suppress(OSError):
+        if isinstance(problem, IsADirectoryError):
+            inside = sorted(file for file in os.listdir(path) if file.endswith((".yaml", ".yml")))
+            return f"name a job file, such as {os.path.join(path, (inside or ['job.yaml'])[0])}"
         beside = os.listdir(folder or ".") if isinstance(problem, FileNotFoundError) else []
         import difflib  # only after a mistake
 

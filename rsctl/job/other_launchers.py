@@ -5,6 +5,7 @@ From torchrun, SkyPilot, TorchX, dstack, Kubeflow and the estimators and request
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from rsctl.target_info import all_targets
@@ -74,12 +75,27 @@ _FILES = (
 )
 """The keys of other programs' files, and what the files are."""
 
+_SCRIPTS = (
+    (".py", "a Python script", "write its job file: rsctl init {0}; or run it: rsctl submit {0}"),
+    (".sh .bash .sbatch .slurm", "a shell script", "write its job file: rsctl init {0}"),
+    (".ipynb", "a notebook", "convert it: jupyter nbconvert --to script {0}"),
+)
+"""The endings of scripts' names, what they are, and the command that leads to a job."""
+
 
 def foreign_file(keys: Mapping[str, object]) -> tuple[str, str]:
     """The first key of a file of another program, and what the file is; empty for a job file."""
     for names, what in _FILES:
         if all(name in keys for name in names.split()):
             return names.split()[0], what
+    return "", ""
+
+
+def script_file(path: str) -> tuple[str, str]:
+    """Tell what a script is, by its name, and what to do with it; empty for any other file."""
+    for endings, what, remedy in _SCRIPTS:
+        if path.endswith(tuple(endings.split())):
+            return what, remedy.format(shlex.quote(path))
     return "", ""
 
 

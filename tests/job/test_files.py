@@ -91,6 +91,40 @@ def test_paths_that_are_no_file(path: str, expected: str) -> None:
     assert only(read(path)) == f"1:1 cannot read this file: {expected}"
 
 
+@pytest.mark.parametrize(
+    ("name", "message", "remedy"),
+    [
+        (
+            "my train.py",
+            "this is a Python script, not a job file",
+            "write its job file: rsctl init 'my train.py'; or run it: rsctl submit 'my train.py'",
+        ),
+        (
+            "a.sbatch",
+            "this is a shell script, not a job file",
+            "write its job file: rsctl init a.sbatch",
+        ),
+        (
+            "a.ipynb",
+            "this is a notebook, not a job file",
+            "convert it: jupyter nbconvert --to script a.ipynb",
+        ),
+        (".", "cannot read this file: Is a directory", "name a job file, such as ./b.yaml"),
+        ("c", "cannot read this file: Is a directory", "name a job file, such as c/job.yaml"),
+    ],
+)
+def test_another_file_in_place_of_a_job_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str, remedy: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "b.yaml").touch()
+    if not Path(name).is_dir():
+        Path(name).write_text("for i in range(3):\n    print(i)\n")
+    [finding] = read(name).findings
+    assert (finding.message, finding.remedy) == (message, remedy)
+
+
 def test_a_failing_read_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
