@@ -40,6 +40,16 @@ NoColor = Annotated[
 class Command(TyperCommand):
     """A command whose function returns the exit code, with grouped options in `--help`."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Say of a missing argument what it is."""
+        try:
+            parsed: list[str] = super().parse_args(ctx, args)
+        except typer.BadParameter as problem:
+            if not problem.message and not hasattr(problem.param.type, "choices"):
+                problem.message = getattr(problem.param, "help", "")
+            raise
+        return parsed
+
     def invoke(self, ctx: Any) -> Any:
         """Run the function and end with the exit code that it returns."""
         code = super().invoke(ctx) or 0

@@ -81,6 +81,20 @@ def test_every_command_refuses_an_option_that_it_does_not_have(rsctl: Cli, comma
     assert "No such option" in done.err
 
 
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("logs", "'RUN'. A run's ID, a unique prefix of it, @last, or a job's URL."),
+        ("submit", "'JOB'. A job file; - is standard input; or a script, such as train.py."),
+        ("completion", "'SHELL'. Choose from:\n\tbash,\n\tzsh,\n\tfish"),
+    ],
+)
+def test_a_missing_argument_is_explained(rsctl: Cli, command: str, missing: str) -> None:
+    done = rsctl(command)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f"\n\nError: Missing argument {missing}\n")
+
+
 def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
     done = rsctl("sumbit", "job.yaml")
     assert (done.code, done.out) == (2, "")
