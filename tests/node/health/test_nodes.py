@@ -167,9 +167,12 @@ def test_nodes_that_share_a_machine_are_not_compared(
 
 
 def test_a_slow_node_is_named_and_ends_the_job_before_any_command(start: Start) -> None:
-    nodes = start(3, "cpu", host="localhost")
-    with slowed(nodes[1]):
-        codes = [node.wait() for node in nodes]
+    for _ in range(5):  # on a busy machine the check may end before it is sure
+        nodes = start(3, "cpu", host="localhost")
+        with slowed(nodes[1]):
+            codes = [node.wait() for node in nodes]
+        if any(codes):
+            break
     assert codes == [1, 75, 1]
     errors = [f for f in nodes[1].lines("finding") if f["severity"] == "error"]
     assert {f["code"] for f in errors} == {"node-unhealthy"}
