@@ -45,7 +45,8 @@ class Command(TyperCommand):
         try:
             parsed: list[str] = super().parse_args(ctx, args)
         except typer.BadParameter as problem:
-            if not problem.message and not hasattr(problem.param.type, "choices"):
+            is_choice = hasattr(getattr(problem.param, "type", None), "choices")
+            if not problem.message and not is_choice:
                 problem.message = getattr(problem.param, "help", "")
             raise
         return parsed
