@@ -43,6 +43,8 @@ FAILURE_FILE = "RSCTL_FAILURE_FILE"
 
 EXIT_KEY = "RSCTL_EXIT_KEY"
 """The variable with the key that proves an `exit` line to be the launcher's. No script gets it."""
+DEBUG_DIR = "RSCTL_DEBUG_DIR"
+"""The variable with the folder by which the ranks of a node can be asked; see last_calls.py."""
 PROFILE = "RSCTL_PROFILE"
 """The variable with the profiler of some ranks; see rank_profiler.py."""
 RANK_OUTPUT = "RSCTL_RANK_OUTPUT"
@@ -367,6 +369,8 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
         key and not status.was_stopped and os.environ.get("WORLD_SIZE") != "1"
     ):
         _report_own_end(status, key)
+    if status.is_failure and DEBUG_DIR in os.environ:
+        _load_beside("last_calls").keep_last_calls(os.environ[DEBUG_DIR])
     if status.is_failure and failure_file:
         _write_failure_file(failure_file, status, stderr)
     if profiler is not None:

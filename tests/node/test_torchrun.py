@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,34 @@ def two_nodes(
         )
         for index in range(2)
     ]
+
+
+LEAVES = """\
+import os, sys, time, torch, torch.distributed as dist
+from pathlib import Path
+called = Path(sys.argv[1])
+dist.init_process_group("gloo")
+dist.all_reduce(torch.ones(2))
+if os.environ["RANK"] == "1":
+    while not called.exists():
+        time.sleep(0.01)
+    os._exit(3)
+waiting = dist.all_reduce(torch.ones(5), async_op=True)
+called.touch()
+time.sleep(600)
+"""
+
+
+def test_a_rank_that_is_ended_for_another_one_leaves_its_calls(
+    forked: Launch, script: Script, tmp_path: Path
+) -> None:
+    called = str(tmp_path / "called")
+    node = forked("--processes", "2", "--python", "--", script(LEAVES), called)
+    assert node.wait() == 3
+    [left] = node.lines("rank")
+    assert (left["rank"], left["state"]) == (0, "X")
+    last = left["groups"]["0"]["entries"][-1]
+    assert (last["op"], last["sizes"]) == ("all_reduce", [[5]])
 
 
 def test_two_nodes_train_and_the_rank_that_fails_first_is_told_first(

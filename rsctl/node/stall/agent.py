@@ -22,10 +22,11 @@ from typing import Any
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.nvml import Nvml
+from rsctl.node.rank import DEBUG_DIR
 from rsctl.node.settings import number
 from rsctl.node.stall.activity import Counters, Sample, Use, take_sample, use_between
 from rsctl.node.stall.evidence import RAS_ADDRESS, Evidence, evidence_dir
-from rsctl.node.stall.ranks import DEBUG_DIR, Answer, armed_ranks, ask, last_words
+from rsctl.node.stall.ranks import Answer, armed_ranks, ask, last_words
 from rsctl.node.stall.reachability import start_reaching
 from rsctl.node.stall.request import request_pipe
 from rsctl.node.stall.settings import DEFAULT_STALL_SECONDS, INSPECT, STALL_SECONDS

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rsctl.node.small_files import fields, listed
-
-DEBUG_DIR = "RSCTL_DEBUG_DIR"
-"""The variable with the folder by which ranks can be asked."""
 
 _POLL_SECONDS = 0.02
 _MOST_BYTES = 16 << 20
@@ -44,12 +41,20 @@ def armed_ranks(folder: str) -> list[ArmedRank]:
     numbers of processes have begun again: a child is not the rank. A program without a rank of its
     own that has started ranks, such as `accelerate launch`, is not one.
     """
+    found: dict[int, ArmedRank] = {}
+    for rank in _armed(folder, lambda pid: os.path.exists(f"/proc/{pid}")):
+        found.setdefault(rank.rank, rank)
+    return [found[rank] for rank in sorted(found)]
+
+
+def _armed(folder: str, counts: Callable[[str], bool]) -> list[ArmedRank]:
+    """The processes of ranks, of those that count, by their numbers."""
     armed: dict[int, tuple[ArmedRank, int]] = {}
     of_node: set[int] = set()
     for name in sorted(listed(folder), key=lambda name: (len(name), name)):
         pid, _, kind = name.partition(".")
         content = _read(os.path.join(folder, name)) if kind == "rank" and pid.isdigit() else None
-        if content is None or not os.path.exists(f"/proc/{pid}"):
+        if content is None or not counts(pid):
             continue
         with suppress(KeyError, TypeError, ValueError):
             numbers = [int(content[name]) for name in ("rank", "local_rank", "signal", "thread")]
@@ -57,11 +62,11 @@ def armed_ranks(folder: str) -> list[ArmedRank]:
             of_node |= {int(pid)} if content.get("of_node") else set()
     if len(of_node) < len(armed):
         armed = {pid: each for pid, each in armed.items() if pid not in of_node}
-    found: dict[int, ArmedRank] = {}
-    for rank, parent in armed.values():
-        if parent not in armed or armed[parent][0].rank != rank.rank:
-            found.setdefault(rank.rank, rank)
-    return [found[rank] for rank in sorted(found)]
+    return [
+        rank
+        for rank, parent in armed.values()
+        if parent not in armed or armed[parent][0].rank != rank.rank
+    ]
 
 
 def ask(
@@ -89,18 +94,18 @@ def ask(
 
 
 def last_words(folder: str) -> dict[int, tuple[ArmedRank, Mapping[str, Any]]]:
-    """The last activity of ranks that an exception has ended, by their number."""
-    found: dict[int, tuple[ArmedRank, Mapping[str, Any]]] = {}
-    for name in listed(folder):
-        pid, _, kind = name.partition(".")
-        if kind != "last.json":
-            continue
-        content, who = _read(f"{folder}/{name}"), _read(f"{folder}/{pid}.rank")
-        with suppress(KeyError, TypeError, ValueError):
-            if content and who:
-                rank = ArmedRank(int(pid), int(who["rank"]), int(who["local_rank"]), 0)
-                found[rank.rank] = (rank, content)
-    return found
+    """The last activity of ranks that an exception has ended, or that were asked for it because
+    another one of the node had failed, by their number.
+
+    Of a rank that has started several times, the process that began last counts.
+    """
+    latest = {each.rank: each for each in sorted(_armed(folder, bool), key=_began(folder))}
+    words = {rank: (each, _read(f"{folder}/{each.pid}.last.json")) for rank, each in latest.items()}
+    return {rank: (each, content) for rank, (each, content) in words.items() if content}
+
+
+def _began(folder: str) -> Callable[[ArmedRank], float]:
+    return lambda rank: os.stat(f"{folder}/{rank.pid}.rank").st_mtime
 
 
 def write_stacks(folder: str, ranks: Iterable[ArmedRank], seconds: float) -> dict[int, str]:

@@ -9,7 +9,8 @@ rank that imports torch adds to it
     PID.stacks    what faulthandler writes, which works while the interpreter's lock is held
 
 and answers each request with a file `PID.NUMBER.json`. A `probe` is answered with counters alone,
-an `inspect` also with the stack and the last collectives. PyTorch's Flight Recorder has those of
+an `inspect` also with the stack and the last collectives, and so is `last`, in `PID.last.json`,
+which an exception that ends the script writes too. PyTorch's Flight Recorder has those of
 NCCL and, from torch 2.13 on, those of gloo; the reducers' are counted by rsctl.
 """
 
@@ -82,7 +83,7 @@ def arm(environ: Mapping[str, str]) -> None:
     )
     thread.start()
     atexit.register(answering.acquire, timeout=_END_SECONDS)
-    _keep_last_words(path)
+    _keep_last_words(path, answering)
     with suppress(Exception):  # of another version of torch
         _measure_steps()
     with suppress(Exception):
@@ -117,13 +118,15 @@ def _serve(pipe: int, path: str, answering: threading.Lock) -> None:
     while True:
         for request in os.read(pipe, 4096).decode(errors="replace").splitlines():
             kind, _, number = request.partition(" ")
+            file = f"{path}.{'last' if kind == 'last' else number}.json"
             if number.isdigit():
                 with answering, suppress(Exception):  # better no answer than half an answer
-                    _write(f"{path}.{number}.json", _answer(kind))
+                    if kind != "last" or not os.path.exists(file):
+                        _write(file, _answer(kind))
 
 
 def _answer(kind: str) -> dict[str, Any]:
-    if kind == "inspect":
+    if kind in ("inspect", "last"):
         return inspect_rank()
     step, _Steps.last = _Steps.last, {}
     _Steps.answered |= bool(step)
@@ -360,12 +363,12 @@ def _whole(value: object) -> int:
         return 0
 
 
-def _keep_last_words(path: str) -> None:
+def _keep_last_words(path: str, answering: threading.Lock) -> None:
     """Have an exception that ends the script leave what this rank was doing, for its launcher."""
     real = sys.excepthook
 
     def excepthook(kind: Any, error: Any, trace: Any) -> None:
-        with suppress(Exception):
+        with answering, suppress(Exception):
             stack = [
                 f"{each.filename}:{each.lineno} {each.name}"
                 for each in reversed(traceback.extract_tb(trace))

@@ -181,7 +181,7 @@ def test_a_role_that_stalls_after_the_workers_have_ended_is_found(rsctl: Rsctl) 
 
 def test_a_job_that_computes_in_silence_has_not_stalled(rsctl: Rsctl) -> None:
     script = "end=$((SECONDS + 5)); while [ $SECONDS -lt $end ]; do :; done"
-    limits = {"stall": "1s", "on_stall": "fail"}
+    limits = {"stall": "2s", "on_stall": "fail"}
     done = rsctl("submit", rsctl.write_job(bash=script, limits=limits))
     assert done.exit_code == 0, done.stderr
 

@@ -78,13 +78,13 @@ def test_a_cancelled_job_saves_on_all_ranks(
 def test_a_job_saves_before_its_time_limit(rsctl: Rsctl) -> None:
     """It is not a success, though all ranks end with exit code 0."""
     job = rsctl.write_job(
-        run={"script": "train.py", "launcher": "once"}, limits={"timeout": "62s", "grace": "1m"}
+        run={"script": "train.py", "launcher": "once"}, limits={"timeout": "67s", "grace": "1m"}
     )
     (rsctl.folder / "source" / "train.py").write_text(LISTENS)
     done = rsctl("submit", job)
     assert done.exit_code == 6
     run = rsctl.status("@last")
-    assert (run["state"], run["reason"]) == ("expired", "limits.timeout of 62 s")
+    assert (run["state"], run["reason"]) == ("expired", "limits.timeout of 67 s")
     assert [path.name for path in checkpoints(rsctl, run["run"]).iterdir()] == ["last"]
 
 
