@@ -30,7 +30,7 @@ CI_COMMANDS = (
     r"(?:^|(?<=\n))[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*:(:)"
     r"|(?:^|(?<=\n))(?:--(-)|\+\+(\+)|~~(~))(?=\s|\Z)"
     r"|(?:^|(?<=\n))\^\^\^[ \t]+\+(\+)"
-    r"|##(?:vso|teamcity|octopus)?(\[)"
+    r"|##(?i:vso|teamcity|octopus)?(\[)"
     r"|(?:section_(?:start|end)|travis_(?:fold|time))(:)"
 )
 """The texts that a CI system obeys; the last group is the character that must not stay.
