@@ -1,7 +1,4 @@
-"""Text for XML 1.0: characters that XML cannot have are replaced, invisible ones escaped.
-
-So are the control characters behind ASCII, which XML can have: a terminal obeys them.
-"""
+"""Text for XML 1.0: characters that XML cannot have are replaced, invisible ones escaped."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rsctl.runs.stream.sanitize import escape_active
 
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def text(value: str) -> str:
