@@ -25,6 +25,8 @@ from rsctl.estimate.costs.billing import billing_of
 from rsctl.findings import RsctlError
 from rsctl.job.gate_checks import metric_of
 from rsctl.job.secret_names import public_arguments, public_variables
+from rsctl.node.nvml import Nvml
+from rsctl.node.versions import machine
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.metrics import MetricSpec
@@ -195,6 +197,11 @@ def _region(run: RunRecord) -> str | None:
 def plan_print(target: str, plan: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of a plan that must be equal: all of a run's but the machine it reports."""
     return {"target": target, **_pools(plan), **_arguments(target, plan)}
+
+
+def machine_here() -> str:
+    """The machine that a process started here reports."""
+    return _machine(machine(Nvml.load()))
 
 
 def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -56,8 +56,8 @@ class Gate(msgspec.Struct, kw_only=True):
     codes of the candidate's runs that have failed, `baseline_failures` those of a baseline that ran
     beside it: `against` it, in turn. `outdated` says what is better than the baseline by more than
     it may be worse. `confirmation` is the bench of the fresh runs. `moved` are the parts of a step
-    that became longer in the cells that regressed, the worst first; `lacks_steps` says that a side
-    of trainings with torch that regressed has not recorded them. `rehearsed` is whether the
+    that became longer in the cells that regressed, the worst first; `lacks_steps` says that only
+    one side of what regressed has recorded them. `rehearsed` is whether the
     candidate ran in an emulated cloud on this machine. `diverged` has each metric, also one
     without a check, that ends in values that are not finite, though the baseline has values of it.
     `shortened` has each metric of which a run logged at most half as many values as any run of the
@@ -322,9 +322,7 @@ def make_gate(
         failures=[code for cell in runs for code in cell.failures],
         confirmation=fresh.label if fresh else None,
         moved=next(filter(None, (causes(moved_values(*sides)) for sides in steps)), []),
-        lacks_steps=bool(both)
-        and not steps
-        and all("torch" in side.fingerprint.shown for side in (baseline, candidate)),
+        lacks_steps=not steps and any(map(any, both)),
         rehearsed=candidate.is_rehearsed,
         diverged=[f"{s.title} in {s.diverged} of {len(s.values)} runs" for s in diverged],
         shortened=list(_shortened(baseline, sides)),

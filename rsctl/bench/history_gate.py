@@ -134,7 +134,7 @@ def _extent(chosen: Sequence[HistorySeries], most: int) -> str:
     text = f"last {longest} commits" if longest > 1 else "last commit"
     for one in own:
         step = one.steps[-1] if one.steps else None
-        if step and step.is_worse and step.commit == one.window(most)[0].commit:
+        if step and step.is_worse and one.window(most) == one.window(len(one.points)):
             what = f"{describe_cell(one.cell, one.metric)} became worse ({step.size_text})"
             return f"{text}, since {short_commit(step.commit)}, where {what}"
     return text

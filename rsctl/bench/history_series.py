@@ -22,11 +22,12 @@ _CERTAIN = 0.999
 
 
 class CommitPoint(msgspec.Struct, kw_only=True):
-    """The values of one commit: one per run, from all benches of the commit."""
+    """The values of one commit: one per run, from all `benches` of the commit."""
 
     commit: str
     committed: str
     values: list[float]
+    benches: list[str] = []
 
     @property
     def value(self) -> float:
@@ -124,9 +125,18 @@ class HistorySeries(msgspec.Struct, kw_only=True):
         ]
 
     def window(self, most: int) -> list[CommitPoint]:
-        """The last commits since the last step, at most so many."""
+        """The last commits since the last step, at most so many.
+
+        Of commits with the same bench, such as one and the revert to it, the last.
+        """
+        found: list[CommitPoint] = []
+        seen: set[str] = set()
         since = self.steps[-1].position if self.steps else 0
-        return self.points[since:][-most:]
+        for point in reversed(self.points[since:]):
+            if seen.isdisjoint(point.benches):
+                found.insert(0, point)
+            seen.update(point.benches)
+        return found[-most:]
 
 
 def make_series(history: History, most: int | None = None) -> list[HistorySeries]:
@@ -162,6 +172,7 @@ def make_series(history: History, most: int | None = None) -> list[HistorySeries
                     points[id(series), record.commit] = point
                     series.points.append(point)
                 point.values += metric.values
+                point.benches.append(record.of)
     groups: dict[tuple[str, str, bytes], list[HistorySeries]] = {}
     for (job, name, cell_key, _, _), series in found.items():
         groups.setdefault((job, name, cell_key), []).append(series)

@@ -13,7 +13,13 @@ from typing import Any
 
 import msgspec
 
-from rsctl.bench.fingerprint import CellPrint, Fingerprint, definitions, plan_print
+from rsctl.bench.fingerprint import (
+    CellPrint,
+    Fingerprint,
+    definitions,
+    machine_here,
+    plan_print,
+)
 from rsctl.bench.inputs import code_digest, packages, packages_digest, source_digest, source_files
 from rsctl.bench.lost_runs import bench_job, option_findings
 from rsctl.bench.own_folders import folder_findings
@@ -113,7 +119,10 @@ class BenchPlan:
         for cell in self.cells:
             submission = [cell.submission, *cell.submission.alternatives][placement]
             plan = msgspec.to_builtins(submission.plan)
-            prints.append(CellPrint(cell.values, plan_print(self.target.info.name, plan)))
+            fixed = plan_print(self.target.info.name, plan)
+            if self.target.info.name == "process":
+                fixed["machine"] = machine_here()
+            prints.append(CellPrint(cell.values, fixed))
         return Fingerprint(prints, definitions(self.metric_specs))
 
     def new_bench(self, repeat: int) -> BenchRecord:

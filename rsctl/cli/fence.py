@@ -27,7 +27,7 @@ from rsctl.runs.stream.sanitize import CI_COMMANDS, INVISIBLE
 
 # .NET compares texts by the rules of a culture, which ignore variation selectors; emoji have them.
 _SELECTORS = r"(?<![^\x00-\x7f\s])[\ufe00-\ufe0f]"
-_ACTIVE = re.compile(rf"{CI_COMMANDS}|([\x00-\x08\x0b-\x1f\x7f-\x9f{INVISIBLE}])|({_SELECTORS})")
+_ACTIVE = re.compile(rf"{CI_COMMANDS}|([\x00-\x08\x0b-\x1f\x7f{INVISIBLE}])|({_SELECTORS})")
 _LONGEST_TAIL = 64
 _POLL_SECONDS = 0.05
 

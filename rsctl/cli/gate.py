@@ -28,7 +28,7 @@ from rsctl.cli import options
 from rsctl.cli.bench_run import errors_in_junit
 from rsctl.cli.command import ParentCommand, make_command
 from rsctl.cli.errors import keep_verdict
-from rsctl.cli.gate_history import print_outdated, record_only, record_results
+from rsctl.cli.gate_history import print_renewal, record_only, record_results
 from rsctl.cli.gate_run import BenchRunner, open_source
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_message, show_findings
@@ -255,8 +255,7 @@ def command(
                 prepared.require_comparable(must_be_whole=not allow_inconclusive)
             gate, results = _judge(prepared, run)
             gate = prepared.conclude(gate, results, fail_on_improvement)
-            outdated = partial(print_outdated, gate, prepared)
-            shown = [partial(print_gate, gate, output), outdated]
+            shown = [partial(print_gate, gate, output), partial(print_renewal, gate, prepared)]
     write = partial(write_reports, allow_inconclusive=allow_inconclusive)
     shown += [partial(write, [report], candidate.name, results, gate) for report in reports]
     code = exit_code(gate, allow_inconclusive and not (fail_on_improvement and gate.outdated))

@@ -10,11 +10,13 @@ from rsctl.cli.show import print_important, print_message
 from rsctl.runs.stream.sanitize import sanitize_text
 
 
-def print_outdated(gate: Gate, prepared: PreparedGate) -> None:
-    """Say what is better than the baseline, and how to have a new one."""
-    for better in gate.outdated:
-        how = prepared.renewal(gate)
-        print_important(sanitize_text(f"baseline is outdated: {better}; {how}"))
+def print_renewal(gate: Gate, prepared: PreparedGate) -> None:
+    """Say why the baseline is not the right one, and how to have a new one."""
+    said = [f"baseline is outdated: {better}; " for better in gate.outdated]
+    if gate.refused:
+        said.append("baseline does not apply: run the gate under its conditions, or ")
+    for text in said:
+        print_important(sanitize_text(text + prepared.renewal(gate)))
 
 
 def record_results(recorder: GateRecorder, results: Results) -> None:

@@ -15,7 +15,7 @@ from rsctl.installation import needs_extra
 from rsctl.mcp.session import Session
 from rsctl.mcp.tools import call, offered
 from rsctl.runs.stream.ndjson import json_of
-from rsctl.runs.stream.sanitize import INVISIBLE, escape_invisible
+from rsctl.runs.stream.sanitize import INVISIBLE, escape_invisible, sanitize
 
 if TYPE_CHECKING:
     from mcp import types
@@ -126,7 +126,7 @@ def _answer(
     # stands in strings only.
     shown = re.sub(f"[{INVISIBLE}]", lambda found: "\\" + escape_invisible(found[0]), data.decode())
     return types.CallToolResult(
-        content=[types.TextContent(text=escape_invisible(text) if text else shown)],
+        content=[types.TextContent(text=escape_invisible(sanitize(text)) if text else shown)],
         structured_content=msgspec.json.decode(shown),
         is_error=text is not None,
     )

@@ -58,12 +58,19 @@ def versions(environ: Mapping[str, str]) -> dict[str, str]:
         "torch": torch.version if torch else None,
         "nccl": _packaged_nccl() or _nccl_of(torch, environ),
         "driver": gpus.driver() if gpus else None,
+        "kernel": os.uname().release,
+    }
+    return {name: value for name, value in found.items() if value} | machine(gpus)
+
+
+def machine(gpus: Nvml | None) -> dict[str, str]:
+    """The part of it that says on which kind of machine this runs, with these GPUs."""
+    found = {
         "gpu": _counted(gpus.names()) if gpus else None,
         "gpu_clock": _joined(gpus.highest_clocks()) if gpus else None,
         "cpu": _cpu(),
         "cores": str(_cores()),
         "clock": cpu_clock(),
-        "kernel": os.uname().release,
     }
     return {name: value for name, value in found.items() if value}
 

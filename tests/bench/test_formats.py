@@ -272,13 +272,15 @@ def test_a_gate_and_a_comparison_are_tables_in_a_notebook() -> None:
 
 
 COMMANDS = "@me ##[error]a ##vso[task.complete]b ##teamcity[c] section_end:1:d\n ::add-mask::e"
+COMMANDS += "\r::set-output name=f::g\r\n::error::h ##VSO[task.complete]i \x9b2Jj\x85k\x7f"
 
 
 def test_no_format_has_what_a_ci_system_obeys() -> None:
     """A step may print the file of a report."""
     for text in every_format(COMMANDS):
         text = re.sub("^::(error|warning) ", "", text)  # an annotation itself
-        assert not re.search(r"##(vso|teamcity)?\[|section_end:|(^|\n) *::", text), text
+        assert not re.search(r"(?i)##(vso|teamcity)?\[|section_end:|(^|\n|\r) *::", text), text
+        assert not re.search("[\x7f-\x9f]", text), text
 
 
 def test_invisible_characters_are_escaped_in_every_format() -> None:

@@ -50,6 +50,17 @@ def window(
     )
 
 
+def test_a_reverted_commit_counts_once() -> None:
+    """Its runs are those of the commit that it restores."""
+    x, y = [99.5, 100.0, 100.5], [97.5, 98.0, 98.5]
+    records = [record(1, x, "x"), record(2, y, "y"), record(3, x, "x")]
+    for others in ([], [record(4, x, "x")]):
+        found = window([*records, *others]).results
+        assert [series.values for series in found.series] == [[*y, *x]]
+        assert found.label == "h.jsonl, last 2 commits"
+    assert [s.values for s in window([*records, record(4, y, "y")], 1).results.series] == [y]
+
+
 def steady(count: int, level: float = 1.0, first: int = 0) -> list[HistoryRecord]:
     """Commits whose runs differ by half a percent, and their medians by up to one."""
     return [

@@ -165,15 +165,32 @@ OF_UNDECIDED = f"""\
     </testcase>
   </testsuite>
 """
-OF_TOLERATED = """\
-  <testsuite name="job gate" tests="3" failures="1" errors="0" time="0.000">
+OF_TOLERATED = f"""\
+  <testsuite name="job gate" tests="3" failures="1" errors="0" time="0.000" skipped="2">
     <testcase name="speed" classname="job.gate" time="0.000">
       <failure message="regressed: regressed" type="failure">regressed</failure>
     </testcase>
-    <testcase name="loss" classname="job.gate" time="0.000"/>
-    <testcase name="f1 (all cells)" classname="job.gate" time="0.000"/>
+    <testcase name="loss" classname="job.gate" time="0.000">
+      <skipped message="inconclusive: {LOSS}"/>
+    </testcase>
+    <testcase name="f1 (all cells)" classname="job.gate" time="0.000">
+      <skipped message="no-data: no-data"/>
+    </testcase>
   </testsuite>
 """
+OF_MISSING = [
+    f"""\
+  <testsuite name="job {kind}" tests="1" failures="0" errors="0" time="0.000" skipped="1">
+    <testcase name="{name}" classname="job.{kind}" time="0.000">
+      <skipped message="{message}"/>
+    </testcase>
+  </testsuite>
+"""
+    for kind, name, message in (
+        ("runs", "runs", "r1 has no value"),
+        ("gate", "f1 (all cells)", "no-data: no-data"),
+    )
+]
 
 
 def junit_file(counts: str, *suites: str) -> str:
@@ -196,6 +213,10 @@ def junit_file(counts: str, *suites: str) -> str:
         (
             *([], gate(check(), AMOUNT, BARE), True),
             *('tests="3" failures="1" errors="0" time="0.000"', [NO_RUNS, OF_TOLERATED]),
+        ),
+        (
+            *([CellRuns(lost=["r1 has no value", "r2"])], gate(BARE), True),
+            *('tests="2" failures="0" errors="0" time="0.000"', OF_MISSING),
         ),
         *(
             (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from typing import Any
@@ -72,6 +73,23 @@ def test_other_cells_are_refused_before_the_first_run(repository: Repository) ->
     )
     assert len(repository.runs) == before
     assert repository.rsctl(*command_of(done)).code == 0
+
+
+def test_another_machine_is_refused_before_the_first_run(repository: Repository) -> None:
+    """As where a pipeline's runner gates by the baseline of a developer's machine."""
+    with_baseline(repository, "baseline.json")
+    file = repository.path / "baseline.json"
+    made = json.loads(file.read_text())
+    [fixed] = [cell["fixed"] for cell in made["fingerprint"]["cells"]]
+    here, fixed["machine"] = fixed["machine"], "EPYC, 96 cores, 2.0 GHz"
+    file.write_text(json.dumps(made))
+    before = len(repository.runs)
+    gate = ("gate", "bench/job.yaml", "--baseline", "baseline.json", "--repeat", "1")
+    done = repository.rsctl(*gate)
+    assert (done.code, len(repository.runs)) == (2, before)
+    assert f"so nothing is run: machine: EPYC, 96 cores, 2.0 GHz -> {here}\n" in done.err
+    assert repository.rsctl(*command_of(done)).code == 0
+    assert repository.rsctl(*gate).code == 8  # one run is too few
 
 
 def test_a_metric_without_data_in_the_baseline_is_refused_before_the_first_run(

@@ -460,19 +460,21 @@ def test_an_answer_is_json_and_its_text(
 def test_an_agent_reads_no_text_that_people_do_not_see(
     session: Session, monkeypatch: pytest.MonkeyPatch, answers: Callable[[str, Any], list[Any]]
 ) -> None:
-    hidden = "a\U000e0041\u200bb\xad"
+    hidden = "a\U000e0041\u200bb\xad\x9b"
     answers("runs", [SimpleNamespace(to_dict=lambda: {"run": hidden})])
     answer = call(session, "list", None)
     assert answer.structured_content == {
-        "runs": [{"run": "a\\U000e0041\\u200bb\\xad"}],
+        "runs": [{"run": "a\\U000e0041\\u200bb\\xad\\x9b"}],
         "findings": [],
     }
     assert msgspec.json.decode(answer.content[0].text) == answer.structured_content
-    problem = RsctlError(ExitCode.USAGE, error("x", hidden))
+    problem = RsctlError(ExitCode.USAGE, error("x", f"\x1b[2K{hidden}"))
     monkeypatch.setattr(api, "runs", lambda *_, **__: (_ for _ in ()).throw(problem))
     answer = call(session, "list", None)
-    assert "a\\U000e0041\\u200bb\\xad" in answer.content[0].text
-    assert answer.structured_content["findings"][0]["message"] == "a\\U000e0041\\u200bb\\xad"
+    assert "a\\U000e0041\\u200bb\\xad\\x9b" in answer.content[0].text
+    assert "\x1b" not in answer.content[0].text
+    message = answer.structured_content["findings"][0]["message"]
+    assert message == "\x1b[2Ka\\U000e0041\\u200bb\\xad\\x9b"
 
 
 def test_a_client_that_has_left_is_noticed(

@@ -48,7 +48,7 @@ def before(name: str, cells: Iterable[str], checks: Iterable[str], reason: str =
 
 def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: bool = False) -> str:
     """The file at the end; without a gate only the cells' runs. `tolerant`: undecided checks
-    and missing runs count as passed, as for --allow-inconclusive.
+    and missing values are skipped, as for --allow-inconclusive, and not passed.
     """
     tolerant = tolerant and gate is not None and not (gate.refused or gate.has_failed_runs)
     suites = [("runs", [_runs(cell, tolerant) for cell in cells])]
@@ -73,15 +73,16 @@ def runs_name(cell: dict[str, object]) -> str:
 
 def _runs(cell: CellRuns, tolerant: bool) -> JunitCase:
     name = runs_name(cell.cell)
-    if tolerant or not cell.lost:
+    if not cell.lost:
         return JunitCase(name, seconds=cell.seconds)
-    return JunitCase(name, "failure", cell.lost[0], "\n".join(cell.lost), cell.seconds)
+    kind = "skipped" if tolerant else "failure"
+    return JunitCase(name, kind, cell.lost[0], "\n".join(cell.lost), cell.seconds)
 
 
 def _check(check: MetricCheck, tolerant: bool) -> JunitCase:
     kind = _KINDS.get(check.verdict)
-    if tolerant and check.verdict is not Verdict.REGRESSED:
-        kind = None
+    if tolerant and kind == "error":
+        kind = "skipped"
     return JunitCase(
         check.title, kind, f"{check.verdict.value}: {format_check(check)}", format_check(check)
     )

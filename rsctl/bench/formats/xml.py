@@ -7,12 +7,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rsctl.runs.stream.sanitize import escape_active
 
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def text(value: str) -> str:
-    """Character data."""
-    return escape(_clean(value))
+    """Character data, with the line ends that readers of XML make of a carriage return."""
+    return escape(_clean(value.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def attribute(value: str) -> str:

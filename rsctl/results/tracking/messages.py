@@ -39,6 +39,7 @@ _LONGEST = 300
 _SHORTEST_SECRET = 4
 _WORD = re.compile(r"[\w-]+")
 _VARIABLE = re.compile(r"\$\{(\w+)")
+_URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]*://|www\.)\S+", re.IGNORECASE)
 _MARKUP = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20", "`": "'"})
 """Chats read mentions, links and code from these characters."""
 
@@ -145,6 +146,5 @@ def _public(text: str | None, secrets: Iterable[str] = ()) -> str:
     line = " ".join(sanitize_line(text or "").split())
     for value in secrets:
         line = line.replace(value, HIDDEN)
-    line = re.sub(r"\b[a-z][a-z0-9+.-]*://\S+", "(a URL)", public_text(line), flags=re.IGNORECASE)
-    line = line.translate(_MARKUP)
+    line = _URL.sub("(a URL)", public_text(line)).translate(_MARKUP).replace("](", "] (")
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}\u2026"

@@ -17,20 +17,20 @@ _ESCAPES = re.compile(
 )
 _BACK = re.compile("\x08{2,}")
 INVISIBLE = (
-    "\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\x80-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """The characters that have no width of their own or change the direction of writing, as part of a
 character class: Unicode's category Cf and what is `Default_Ignorable_Code_Point`, but for variation
-selectors, which emoji have.
+selectors, which emoji have; and the control characters behind ASCII, which JSON can have.
 """
 
 CI_COMMANDS = (
     r"(?:^|(?<=\n))[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*:(:)"
     r"|(?:^|(?<=\n))(?:--(-)|\+\+(\+)|~~(~))(?=\s|\Z)"
     r"|(?:^|(?<=\n))\^\^\^[ \t]+\+(\+)"
-    r"|##(?:vso|teamcity|octopus)?(\[)"
+    r"|##(?i:vso|teamcity|octopus)?(\[)"
     r"|(?:section_(?:start|end)|travis_(?:fold|time))(:)"
 )
 """The texts that a CI system obeys; the last group is the character that must not stay.

@@ -101,6 +101,7 @@ SECRETS = {"KEY": None, "OPEN": "open value", "SHORT": None, "UNSET": None}
         ("\x1b[31mred\x1b[0m", "red"),
         ("<b> @all `x`", "\u2039b\u203a \uff20all 'x'"),
         ("see https://x.example/a?b, or HTTP://y", "see (a URL) or (a URL)"),
+        ("www.x.example/a Www.y [Errno 2] [a](b)", "(a URL) (a URL) [Errno 2] [a] (b)"),
         ("no url:// here", "no url:// here"),
         ("x" * 300, "x" * 300),
         ("x" * 301, "x" * 299 + "\u2026"),
