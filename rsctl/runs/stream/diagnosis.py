@@ -429,12 +429,16 @@ def _unknown(
     is_shown = raised and signal is None and (raised.position or not (known or reported))
     if raised and is_shown and not is_launcher:
         return [_exception(raised)]
-    is_guess = known is None or known.code == "arguments"
+    is_limit = known is _ENDINGS[124]
+    is_guess = known is None or known.code == "arguments" or is_limit
     error = find_error_line(earlier or lines) if is_guess and not signal else None
     if error and (logged := _LOGGED.search(error)):
         return known_causes([error[logged.end() :]], 1, None)
-    if error or known:
-        return [_error(error)] if error else [known] if known else []
+    told = [_error(error)] if error else []
+    if known and (is_limit or not told):
+        told.append(known)
+    if told:
+        return told
     ended = _causes(REPORT_CAUSES, report)[:1]
     return ended or ([_exception(raised)] if raised and is_shown else [])
 
