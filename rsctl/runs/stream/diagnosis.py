@@ -287,7 +287,8 @@ def known_causes(
     ended_by = signal or signal_name(exit_code - 128)  # as in shells and container engines
     if end := _end_of_exception(lines, exit_code, ended_by):
         found = known_causes(lines[:end], 1, None, killer, reported, earlier)
-        is_open = found[0].code in _GENERAL and _MORE.match("".join(lines[end : end + 1]))
+        is_general = any(each.code in _GENERAL for each in found)
+        is_open = is_general and _MORE.match("".join(lines[end : end + 1]))
         if not is_open and not any(map(_is_effect, found)):
             return found
     texts = [_text(lines), _text(reported)]
