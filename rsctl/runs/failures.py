@@ -47,6 +47,11 @@ _STEP = re.compile(
 """A bar of less than ten counts such as the parts of a checkpoint that a handler saves."""
 _NO_WORDS = re.compile(rf"\s|.*(?:{_STEP.pattern}|\d%)", re.IGNORECASE)
 """The lines of a traceback's or a warning's source, of steps and of bars."""
+_HARMLESS = re.compile(
+    r"\b(?:INFO|WARN(?:ING)?|[Ww]arning)\b|\bwandb: (?!ERROR)|[Rr]etry|\b[Ss]kipping "
+    r"|^Exception (?:ignored|in) |thrown while requesting "
+)
+"""The lines of libraries that do not say why a program ended."""
 _LONGEST_WORDS = 300  # characters
 _STEP_LINE = 400  # characters of a line that are examined
 _STEPS_SURVIVED, _SECONDS_SURVIVED, _QUICK_SECONDS = 3, 1.0, 0.05
@@ -127,8 +132,9 @@ def _last_words(lines: list[LogEvent]) -> list[Finding]:
     from rsctl.runs.stream.exceptions import is_below_error
 
     said = [one for one in lines if one.text.strip() and not is_structured(one.text)]
-    errors = [one for one in said if one.stream == "stderr" and not is_below_error(one.text)]
-    last = errors[-1] if errors else None
+    errors = (one for one in reversed(said) if one.stream == "stderr")
+    is_told = (one for one in errors if not is_below_error(one.text))
+    last = next((one for one in is_told if not _HARMLESS.search(one.text[:_STEP_LINE])), None)
     if last is None or seconds_apart(last, said[-1]) > _TOGETHER_AT_END:
         return []
     if _NO_WORDS.match(last.text[:_STEP_LINE]):

@@ -54,7 +54,6 @@ TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedEr
 _LONGEST_LINE = 4096
 _MOST_TEXT = 200_000  # characters: all rules together take about a second for each 100,000
 _SHORT_LINE = 200
-_SHORT_START = 60
 _LONGEST_CALL = 80
 _SCRIPT_LINE = "the script's line in the traceback"  # of the remedies
 _SCRIPT = "the script"
@@ -76,6 +75,20 @@ _EFFECTS = frozenset(
     {NCCL, LOST_PEER, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons"}
     | {"pipe", "ray-worker"}
 )
+_STRONGER = frozenset({"disk", "memory", "node-lost", "shared-memory"})
+"""The causes that end a program although it logged an exception before."""
+
+_GENERAL = frozenset({"exception", "setting"})
+_MORE = re.compile(
+    r"(?!terminate called |double free |Segmentation |Exception |\d)[\w@.'\"<`-]{1,80} \w"
+)
+"""A line that may continue the message of an exception of a general kind."""
+
+_CONTINUED = re.compile(
+    r"\b(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?)s?\W{1,3}\d|Check failed|Assertion "
+)
+"""A line that a program writes which survived its exception, or a check of native code."""
+
 _CUDA_CODE = re.compile(
     r"(?:(?i:CUDA (?:driver|runtime) error)|Triton Error \[\w{3,4}\](?!: invalid arg)"
     r"|\bcudaError[A-Z]\w{1,60}"
@@ -104,21 +117,6 @@ _VAGUE = re.compile(
 _OWN_END = re.compile(r"AssertionError|(?:subprocess\.)?CalledProcessError")
 _A_FRAME = re.compile(r"File \"[^\"\n]{1,300}\", line \d")
 _AT_EXIT = frozenset({"SIGABRT", "SIGSEGV"})
-_AFTER_EXCEPTION = re.compile(
-    r"(?:.{1,200}: line \d{1,6}: *\d{1,9} )?(?:Aborted|Segmentation fault)\b"
-    r"|terminate called (?!.{0,80}bad_alloc)"
-    r"|pure virtual method called|FATAL: exception not rethrown|Fatal Python error: (?!Bus )"
-    r"|double free |corrupted |(?:free|\w{0,20}alloc\w{0,20})\(\): |munmap_chunk\(\)"
-    r"|wandb: |Set the environment variable HYDRA_FULL_ERROR|\(raylet"
-    r"|(?:srun|slurmstepd): (?!.{0,200}(?i:oom|out of memory|node failure))"
-    r"|(?:rm|cp|mv|mkdir|tar|rsync|cat): |upload failed: "
-    r"|[EWF]\d{4} \d\d:|\[[EW]\d{0,4} |\[rank\d{1,6}\]:\[[EW]"
-    r"|[^\s:]{1,80}:\d{1,10}:\d{1,10} \[\d{1,3}\] "
-)
-"""Lines that follow the exception which ends a program: the crash of its libraries' threads, its
-tracker, its launcher, the rest of the shell script.
-"""
-
 _OF_LAUNCHER = re.compile(
     rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|{_REFERRING}|ChildFailedError|SystemExit"
     r"|ProcessExitedException|TrainingFailedError|TuneError|TypeError: RayTaskError\."
@@ -287,9 +285,11 @@ def known_causes(
         lines, earlier = ([each for each in of if _NO_GPU not in each] for of in (lines, earlier))
     killer = killer or Killer()
     ended_by = signal or signal_name(exit_code - 128)  # as in shells and container engines
-    if before := _up_to_exception(lines, ended_by):
-        found = known_causes(before, 1, None, killer, reported, earlier)
-        if not any(map(_is_effect, found)):
+    if end := _end_of_exception(lines, exit_code, ended_by):
+        found = known_causes(lines[:end], 1, None, killer, reported, earlier)
+        is_general = any(each.code in _GENERAL for each in found)
+        is_open = is_general and _MORE.match("".join(lines[end : end + 1]))
+        if not is_open and not any(map(_is_effect, found)):
             return found
     texts = [_text(lines), _text(reported)]
     whole = earlier or lines
@@ -333,21 +333,26 @@ def known_causes(
     return found or _ended_from_outside(signal) or ([_EXIT] if exit_code == _MINUS_ONE else [])
 
 
-def _up_to_exception(lines: Sequence[str], signal: str | None) -> Sequence[str]:
-    """The lines up to a clear exception of Python that ended the program, if lines follow that only
-    its end explains, or it crashed at its end; none otherwise, or if other lines are between.
+def _end_of_exception(lines: Sequence[str], exit_code: int, signal: str | None) -> int:
+    """The number of lines up to the end of a clear exception of Python that ended the program, if
+    other lines follow or it crashed at its end: lines that are only logged then are not the cause.
+
+    0 without one, or if the lines behind it show that the program continued, or that the node was
+    lost or had no memory or disk space left.
     """
-    last = next((n for n in reversed(range(len(lines))) if _A_FRAME.search(lines[n])), len(lines))
-    end = next((n for n in range(last, len(lines)) if _AFTER_EXCEPTION.match(lines[n])), None)
-    if end is None and signal in _AT_EXIT:
-        end = len(lines)
-    raised = find_exception(lines[:end]) if end else None
+    raised = find_exception(lines)
     if raised is None or not raised.raiser or _is_vague(raised) or is_of_launcher(raised):
-        return ()
-    if raised.text.startswith("KeyboardInterrupt"):
-        return ()
-    said = next(filter(str.strip, without_marks(lines[last:end])[::-1]), "")
-    return lines[:end] if " ".join(said.split())[:_SHORT_START] in raised.text else ()
+        return 0
+    last = max((n for n, line in enumerate(lines) if _A_FRAME.search(line)), default=len(lines))
+    ends = (n for n in range(last + 2, len(lines)) if not lines[n][:1].isspace())
+    end = next((n for n in ends if find_exception(lines[:n]) == raised), len(lines))
+    behind = lines[end:]
+    is_last = not behind and signal not in _AT_EXIT
+    is_survived = exit_code != 1 and any(map(_CONTINUED.search, behind))
+    if is_last or is_survived or raised.text.startswith("KeyboardInterrupt"):
+        return 0
+    codes = {each.code for each in _causes(CAUSES, _text(behind))}
+    return 0 if codes & _STRONGER else end
 
 
 def _is_effect(cause: Finding) -> bool:
@@ -425,12 +430,16 @@ def _unknown(
     is_shown = raised and signal is None and (raised.position or not (known or reported))
     if raised and is_shown and not is_launcher:
         return [_exception(raised)]
-    is_guess = known is None or known.code == "arguments"
+    is_limit = known is _ENDINGS[124]
+    is_guess = known is None or known.code == "arguments" or is_limit
     error = find_error_line(earlier or lines) if is_guess and not signal else None
     if error and (logged := _LOGGED.search(error)):
         return known_causes([error[logged.end() :]], 1, None)
-    if error or known:
-        return [_error(error)] if error else [known] if known else []
+    told = [_error(error)] if error else []
+    if known and (is_limit or not told):
+        told.append(known)
+    if told:
+        return told
     ended = _causes(REPORT_CAUSES, report)[:1]
     return ended or ([_exception(raised)] if raised and is_shown else [])
 

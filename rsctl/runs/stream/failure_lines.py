@@ -46,6 +46,7 @@ _BESIDE = re.compile(
 """How Python announces an exception that does not end the program."""
 
 _RULE = re.compile(r"(?:^|[\s:>])-{60,80}$")
+_MARK = re.compile(r"\[rank\d{1,6}\]: ")
 _OF_RANK = re.compile(r"\[rank\d{1,6}\]: ?(?=Traceback \(most recent call last\))")
 _OF_ANOTHER = frozenset(
     {NCCL, "distributed", "peer", "pipe", "rendezvous", "rendezvous-lost", "signal", "timeout"}
@@ -64,7 +65,8 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
     kept = [part for line in own for part in _unfolded(line)][-_MOST_KEPT:]
     last = _last_failure(kept)
     others = [other for other in islice(_other_failures(kept), _MOST_RANKS) if other != last]
-    if not others or not _follows_another(last):
+    marks = {match[0] for line in last if (match := _MARK.match(line))}
+    if not others or (len(marks) < 2 and not _follows_another(last)):
         return last
     return next((other for other in others if not _follows_another(other)), last)
 

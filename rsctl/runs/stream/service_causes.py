@@ -10,6 +10,9 @@ def cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
     return KnownError(code, remedy, pattern=pattern, summary=summary)
 
 
+_AS_CODE = r"(?=Exception|[)('\"<:;]| [({]|\n|$)"
+"""Where a code stands in an error: a count of it, or a sentence about it, is not one."""
+
 SERVICE_CAUSES = (
     cause(
         "storage-denied",
@@ -30,7 +33,7 @@ SERVICE_CAUSES = (
     cause(
         "storage-missing",
         r"\((?:404|NoSuchKey|NoSuchBucket)\) when calling the (\w{1,60}) operation"
-        r"|NoSuchBucket|NoSuchKey|The specified (?:bucket|key) does not exist"
+        rf"|(?:NoSuchBucket|NoSuchKey){_AS_CODE}|The specified (?:bucket|key) does not exist"
         r"|No such object: (\S{1,200})|Object (\S{1,200}) not found! Either check"
         r"|404 (?:GET|POST|PUT) https://storage\.googleapis\.com/\S{1,200}"
         r"|ErrorCode:(?:Blob|Container|Filesystem|Path|Share|Resource)NotFound",
@@ -157,10 +160,11 @@ SERVICE_CAUSES = (
     ),
     cause(
         "credentials-invalid",
-        r"ExpiredToken|InvalidClientTokenId|UnrecognizedClientException|SignatureDoesNotMatch"
+        r"(?:ExpiredToken|InvalidClientTokenId|UnrecognizedClient|SignatureDoesNotMatch"
+        rf"|InvalidAccessKeyId|RequestTimeTooSkewed){_AS_CODE}"
         r"|\(InvalidToken\) when calling|exceptions\.Unauth(?:orized|enticated): 401"
         r"|ErrorCode:(?:AuthenticationFailed|InvalidAuthenticationInfo)"
-        r"|InvalidAccessKeyId|RequestTimeTooSkewed|security token included in the request is"
+        r"|security token included in the request is"
         r"|\(400\) when calling the [Hh]ead[Oo]bject"
         r"|RefreshError|invalid_grant|Token has been expired or revoked"
         r"|Reauthentication is needed|Invalid Credentials|invalid authentication credentials",

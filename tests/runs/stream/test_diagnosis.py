@@ -829,6 +829,9 @@ OF_A_WARNING = "CUDA out of memory. Tried to allocate 2.00 GiB"
         f"Skipping sample 3 because of RuntimeError: {OF_A_WARNING}",
         f"Failed to load sample 17, skipped: {OF_A_WARNING}",
         f"train.py: error: {OF_A_WARNING} (ignored)",
+        "errors: AccessDenied=0 NoSuchKey=2 SlowDown=0",
+        "s3://b/x: NoSuchKey, a new file begins",
+        "retries on ExpiredToken and InvalidAccessKeyId are on",
     ],
 )
 def test_an_error_that_the_program_survived_is_no_cause(line: str) -> None:

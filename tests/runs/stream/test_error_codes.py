@@ -260,6 +260,8 @@ def test_an_error_in_sagemakers_text_about_a_job_is_the_cause(before: str) -> No
 def test_a_limit_of_the_command_timeout_has_its_cause() -> None:
     [cause] = known_causes(["step 7"], 124, None)
     assert (cause.code, "raise the limit" in (cause.remedy or "")) == ("signal", True)
+    found = known_causes(["step 7", "ERROR: the data server is gone"], 124, None)
+    assert [each.code for each in found] == ["error", "signal"]
 
 
 def _causes(error: str) -> list[Finding]:

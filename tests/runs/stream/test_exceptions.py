@@ -329,6 +329,10 @@ def test_an_exception_is_the_cause_of_a_crash_only_if_nothing_is_between() -> No
         ("E0101 12:00:00.000 12 tcp_posix.cc:50] recvmsg: Connection reset by peer", 1, None),
         ("n:7:7 [0] misc/socket.cc:52 NCCL WARN Net : Connection closed by remote peer", 1, None),
         ("[rank0]:[W1101 12:00:00.0 TCPStore.cpp:125] recvValue failed: reset by peer", 1, None),
+        ("Metrics are off: [Errno 98] Address already in use", 1, None),
+        ("No checkpoint: An error occurred (NoSuchKey) when calling the GetObject", 1, None),
+        ("INFO: shutting down\nOOM at batch size 64: CUDA out of memory.", 1, None),
+        ("[1756893021.123456] [n:7 :0] sock.c:323 UCX ERROR connect() failed: refused", 1, None),
     ],
 )
 def test_what_follows_a_clear_exception_is_no_cause(
@@ -344,6 +348,7 @@ def test_what_follows_a_clear_exception_is_no_cause(
     [
         ("srun: error: n1: task 0: Out Of Memory", 137, "memory"),
         ("srun: error: Node failure on n1", 1, "node-lost"),
+        ("tee: run.log: No space left on device", 1, "disk"),
         ("terminate called after throwing an instance of 'std::bad_alloc'", 134, "memory"),
         ("Fatal Python error: Bus error", 135, "shared-memory"),
     ],
