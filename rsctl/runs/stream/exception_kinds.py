@@ -87,7 +87,8 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "configuration",
-        r"^(?:[\w.]{0,60}\.)?(?:Config\w{0,40}(?:Error|Exception)|MissingConfigException"
+        r"^(?:hydra|omegaconf)\.errors\.|^(?:[\w.]{0,60}\.)?(?:Config\w{0,40}(?:Error|Exception)"
+        r"|MissingConfigException|StrictDataclass\w{0,20}Error"
         r"|MissingMandatoryValue|Interpolation\w{1,40}|InstantiationException|ValidationError"
         r"|HydraException|OverrideParseException|TOMLDecodeError|ArgumentError)\b|^yaml\.",
         "the program does not accept its configuration",

@@ -64,7 +64,9 @@ SERVICE_CAUSES = (
     ),
     cause(
         "hub-access",
-        r"GatedRepoError|[Aa]ccess (?:to )?(?:a )?gated repo|(?:401|403) Client Error"
+        r"GatedRepoError|DisabledRepoError|LocalTokenNotFoundError"
+        r"|Xet(?:Authorization|RefreshToken)Error|CAS service error[^\n]{1,80}\(40[13] "
+        r"|[Aa]ccess (?:to )?(?:a )?gated repo|(?:401|403) Client Error"
         r"[^\n]{0,200}huggingface|[Mm]ake sure to have access to it at|Invalid user token"
         r"|Invalid credentials in Authorization header"
         r"|Access to model \S{1,200} is restricted",
