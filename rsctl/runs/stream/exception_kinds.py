@@ -97,6 +97,14 @@ EXCEPTION_KINDS = (
         "program's version",
     ),
     cause(
+        "dataset",
+        r"^datasets\.(?:exceptions|utils\.info_utils)\.",
+        "the library datasets cannot make the data set, or its files are not the expected ones",
+        "correct what the message names: a file that is missing or has another format, columns "
+        "that differ between files, data to download by hand (data_dir); where sizes or checksums "
+        "differ, remove its cache and download it again, or pass verification_mode='no_checks'",
+    ),
+    cause(
         "network",
         r"^[^\n]{0,200}(?:\[Errno 111\]|[Cc]onnection refused)",
         "the server that the program connects to does not listen at that address and port",

@@ -46,7 +46,7 @@ _STATUS = re.compile(
     r"|Conflict|Refused|Expired|Closed|Aborted|Cancelled|Disconnected|Invalid\w{0,20}|Missing)$"
     r"|^omegaconf\.errors\."
 )
-"""Exceptions with their module whose names do not say that they are one, as of services' clients."""
+"""Exceptions with their module whose names do not say that they are one."""
 
 _IN_WORKER = re.compile(
     r"Caught (\w{1,80}) in (?:[\w ]{1,80} process|replica \d{1,4} on device \d.*\.$)"

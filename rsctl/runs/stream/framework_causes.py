@@ -233,6 +233,7 @@ FRAMEWORK_CAUSES = (
         r"DeepSpeed config values that mismatch|DeepSpeed(?:Zero)?\w{0,20}Config\n[^\n]{1,100}\n"
         r"|fp16 and bf16 modes? cannot be simultaneously|[Bb]oth `?(?:fp16|bf16)`? and"
         r"|DeepSpeed[^\n]{0,80}(?:config|json)[^\n]{0,60}(?:invalid|not (?:found|exist|valid))"
+        r"|DeepSpeedConfigError: |deepspeed\.elasticity\.config\.Elasticity\w{1,40}: "
         r"|async_io (?:requires|op is not)|ZeRO[^\n]{0,60}is (?:incompatible|not supported) with",
         "DeepSpeed's configuration does not fit the training or this version of DeepSpeed",
         "correct the key that the message names in DeepSpeed's configuration; with transformers, "

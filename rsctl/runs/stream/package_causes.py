@@ -79,7 +79,8 @@ PACKAGE_CAUSES = (
         r"CUDA Setup failed despite (?:GPU|CUDA) being available|CUDA SETUP: Setup Failed"
         r"|Configured CUDA binary not found at \S{0,200}bitsandbytes"
         r"|Attempted to use bitsandbytes native library functionality"
-        r"|object has no attribute 'cget_\w{1,30}'|libbitsandbytes_cpu\.so: undefined symbol: c[a-z]",
+        r"|object has no attribute 'cget_\w{1,30}'"
+        r"|libbitsandbytes_cpu\.so: undefined symbol: c[a-z]",
         "bitsandbytes has no library for the CUDA of the installed torch, or finds no CUDA",
         "install a newer bitsandbytes with image.python, whose package has a library for that "
         "CUDA, and remove BNB_CUDA_VERSION; on a node with a GPU `python -m bitsandbytes` shows "
