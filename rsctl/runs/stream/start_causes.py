@@ -295,7 +295,8 @@ COMMAND_CAUSES = (
         "image-login",
         r"no basic auth credentials|authorization token has expired|unauthorized: "
         r"|(?:denied|Permission)[^\n]{0,40}artifactregistry\.repositories\.downloadArtifacts"
-        r"|/manifests/[^\n]{1,100}: 40[13] |from daemon: (?:(?:Head|Get) [^\n]{1,300}: )?denied: ",
+        r"|/manifests/[^\n]{1,100}: 40[13] "
+        r"|Error response from daemon: (?:(?:Head|Get) [^\n]{1,300}: )?denied: ",
         "the registry does not let the job's account, or this machine, pull the image",
         "log in to the registry again; in a cloud, give the job's account permission to read the "
         "repository",
@@ -303,7 +304,7 @@ COMMAND_CAUSES = (
     cause(
         "image",
         rf"{PULL_DENIED}|{NO_IMAGE}|ErrImagePull|ImagePullBackOff|Back-off pulling image"
-        r"|from daemon: [^\n]{0,300}(?:name|blob) unknown: ",
+        r"|Error response from daemon: [^\n]{0,300}(?:name|blob) unknown: ",
         "the image was not found",
         "check image.uri, and that you are logged in to its registry",
     ),
