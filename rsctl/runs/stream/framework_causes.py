@@ -437,6 +437,13 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "hub-missing",
+        r"(?m:^)TypeError: not a string$",
+        "SentencePiece got None as the file of a tokenizer",
+        "the model's repository or folder has no tokenizer.model or spiece.model: use the folder "
+        "of the base model's tokenizer, or the fast tokenizer (use_fast=True)",
+    ),
+    cause(
+        "hub-missing",
         r"404 Client Error: Not Found for url: (https://huggingface\.co/\S{1,160})"
         r"|RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
         r"|(?<!Local)EntryNotFoundError|errors\.BucketNotFoundError|HFValidationError"

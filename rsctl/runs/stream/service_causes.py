@@ -398,7 +398,8 @@ GENERAL_SERVICE_CAUSES = (
     ),
     cause(
         "cloud-call",
-        r"botocore\.exceptions\.((?!ClientError)\w{1,60}: [^\n]{1,160})",
+        r"botocore\.exceptions\.((?!ClientError)\w{1,60}: [^\n]{1,160}"
+        r"(?:(?<=failed:)\n[^\n]{1,160})?)",
         "boto3 refuses the call of the script, or its configuration: {names}",
         "correct the parameter that the message names; set the region (AWS_DEFAULT_REGION) in "
         "run.env, and use a version of boto3 that knows the service and the operation",
