@@ -93,6 +93,7 @@ CONTAINER_CAUSES = (
         r"could not open image (\S{1,200}?):|Image file (\S{1,200}) does not exist"
         r"|\[ERROR\] No such file or directory: (\S{1,200}\.sq\w{2,5})"
         r"|short-name (\"?[\w./:-]{1,120}\"?) did not resolve|(invalid reference format)"
+        r"|Error response from daemon: [^\n]{0,300}?\b((?:name|tag) invalid: [^\n]{1,160})"
         r"|Invalid image (?:reference|format): (\S{1,160})|repository name must be (lowercase)"
         r"|initializing source (\S{1,200}): (?![^\n]{0,200}(?:lookup|dial|timeout))"
         r"|While making image from oci registry: ([^\n]{1,200})"
@@ -112,6 +113,8 @@ CONTAINER_CAUSES = (
         r"|(failed to mount squashfs filesystem: invalid argument)"
         r"|([Ss]quashfs[^\n]{0,60}(?:unable to read|corrupt|bad magic|superblock)[^\n]{0,60})"
         r"|(Can't find a (?:valid )?SQUASHFS superblock[^\n]{0,60})"
+        r"|Error response from daemon: [^\n]{0,300}?\b((?:digest|size|manifest) "
+        r"(?:invalid|unverified): [^\n]{1,160})"
         r"|(while loading SIF[^\n]{0,100}|invalid SIF[^\n]{0,60})",
         "the file of the container's image is damaged, incomplete or not an image: {names}",
         "pull or copy it again, and compare its size and checksum with the original's; a download "

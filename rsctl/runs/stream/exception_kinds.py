@@ -87,13 +87,22 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "configuration",
-        r"^(?:[\w.]{0,60}\.)?(?:Config\w{0,40}(?:Error|Exception)|MissingConfigException"
+        r"^(?:hydra|omegaconf)\.errors\.|^(?:[\w.]{0,60}\.)?(?:Config\w{0,40}(?:Error|Exception)"
+        r"|MissingConfigException|StrictDataclass\w{0,20}Error"
         r"|MissingMandatoryValue|Interpolation\w{1,40}|InstantiationException|ValidationError"
         r"|HydraException|OverrideParseException|TOMLDecodeError|ArgumentError)\b|^yaml\.",
         "the program does not accept its configuration",
         "correct the key or value that the message names, in the configuration file or in "
         "run.args (hydra adds a new key with + before it); use the file that belongs to the "
         "program's version",
+    ),
+    cause(
+        "dataset",
+        r"^datasets\.(?:exceptions|utils\.info_utils)\.",
+        "the library datasets cannot make the data set, or its files are not the expected ones",
+        "correct what the message names: a file that is missing or has another format, columns "
+        "that differ between files, data to download by hand (data_dir); where sizes or checksums "
+        "differ, remove its cache and download it again, or pass verification_mode='no_checks'",
     ),
     cause(
         "network",

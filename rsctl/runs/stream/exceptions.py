@@ -44,8 +44,9 @@ _ENDS = re.compile(
 _STATUS = re.compile(
     r"\.(?:[A-Z]\w{0,60})?(?:NotFound|Forbidden|Unauthorized|Denied|Exceeded|Exhausted|Unavailable"
     r"|Conflict|Refused|Expired|Closed|Aborted|Cancelled|Disconnected|Invalid\w{0,20}|Missing)$"
+    r"|^omegaconf\.errors\."
 )
-"""Exceptions of services' clients, with their module, whose names do not say that they are one."""
+"""Exceptions with their module whose names do not say that they are one."""
 
 _IN_WORKER = re.compile(
     r"Caught (\w{1,80}) in (?:[\w ]{1,80} process|replica \d{1,4} on device \d.*\.$)"

@@ -233,6 +233,7 @@ FRAMEWORK_CAUSES = (
         r"DeepSpeed config values that mismatch|DeepSpeed(?:Zero)?\w{0,20}Config\n[^\n]{1,100}\n"
         r"|fp16 and bf16 modes? cannot be simultaneously|[Bb]oth `?(?:fp16|bf16)`? and"
         r"|DeepSpeed[^\n]{0,80}(?:config|json)[^\n]{0,60}(?:invalid|not (?:found|exist|valid))"
+        r"|DeepSpeedConfigError: |deepspeed\.elasticity\.config\.Elasticity\w{1,40}: "
         r"|async_io (?:requires|op is not)|ZeRO[^\n]{0,60}is (?:incompatible|not supported) with",
         "DeepSpeed's configuration does not fit the training or this version of DeepSpeed",
         "correct the key that the message names in DeepSpeed's configuration; with transformers, "
@@ -419,6 +420,7 @@ FRAMEWORK_CAUSES = (
         "hub-offline",
         r"[Ww]e couldn't connect to '?https?://|[Cc]ouldn't reach [^\n]{1,120} on the Hub"
         r"|OfflineModeIsEnabled|outgoing traffic has been disabled|LocalEntryNotFoundError"
+        r"|Distant resource does not seem to be on"
         r"|cannot find the (?:requested files|appropriate snapshot folder)",
         "a model or data set is not in the cache, and its hub cannot be reached",
         "give the job internet access, or copy the files to a bucket and read them from inputs; "
@@ -435,9 +437,16 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "hub-missing",
+        r"(?m:^)TypeError: not a string$",
+        "SentencePiece got None as the file of a tokenizer",
+        "the model's repository or folder has no tokenizer.model or spiece.model: use the folder "
+        "of the base model's tokenizer, or the fast tokenizer (use_fast=True)",
+    ),
+    cause(
+        "hub-missing",
         r"404 Client Error: Not Found for url: (https://huggingface\.co/\S{1,160})"
         r"|RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
-        r"|(?<!Local)EntryNotFoundError|HFValidationError"
+        r"|(?<!Local)EntryNotFoundError|errors\.BucketNotFoundError|HFValidationError"
         r"|(\S{1,120}) is not a local folder and is not a valid model identifier"
         r"|does not appear to have a file named ([\w./-]{1,80})"
         r"|Couldn't find (?:a dataset script|file|any data file) at (\S{1,200})"

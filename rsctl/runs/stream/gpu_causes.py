@@ -124,7 +124,7 @@ GPU_CAUSES = (
         r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR"
         r"|INTERNAL_ERROR(?!_(?:DEV|HOST)))|CUFFT_(?:INTERNAL_ERROR|EXEC_FAILED)"
         rf"{_numbered('4|30|719|999')}|cublas runtime error : the GPU program failed to execute"
-        r"|(?:CUDA|HIP) error: unknown error",
+        r"|(?:CUDA|HIP) error: unknown error|InternalError: [^\n]{0,40}GPU sync failed",
         "a computation on the GPU failed, and not for a full memory that is known",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
         "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",

@@ -76,9 +76,20 @@ PACKAGE_CAUSES = (
     ),
     cause(
         "cuda-library",
+        r"CUDA Setup failed despite (?:GPU|CUDA) being available|CUDA SETUP: Setup Failed"
+        r"|Configured CUDA binary not found at \S{0,200}bitsandbytes"
+        r"|Attempted to use bitsandbytes native library functionality"
+        r"|object has no attribute 'cget_\w{1,30}'"
+        r"|libbitsandbytes_cpu\.so: undefined symbol: c[a-z]",
+        "bitsandbytes has no library for the CUDA of the installed torch, or finds no CUDA",
+        "install a newer bitsandbytes with image.python, whose package has a library for that "
+        "CUDA, and remove BNB_CUDA_VERSION; on a node with a GPU `python -m bitsandbytes` shows "
+        "what it looks for, and LD_LIBRARY_PATH must have the folder of libcudart",
+    ),
+    cause(
+        "cuda-library",
         rf"Could not load library ({_CUDA_LIBRARY})"
-        rf"|({_CUDA_LIBRARY}): cannot open shared object file"
-        r"|CUDA Setup failed despite (?:GPU|CUDA) being available()|CUDA SETUP: Setup Failed()",
+        rf"|({_CUDA_LIBRARY}): cannot open shared object file",
         "a package was built for a CUDA library that is not installed: {names}",
         "install a build of the package for the installed CUDA, or use an image.base with the "
         "required CUDA version",

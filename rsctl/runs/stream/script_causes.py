@@ -97,7 +97,8 @@ SCRIPT_CAUSES = (
         "package-versions",
         r"ImportError: ([^\n]{0,60}requires (?:the )?[`'\w][^\n]{1,120})"
         r"|ImportError: (\S{1,80}[><=~!]=?[\w.,<>=!]{1,40} is required[^\n]{1,120})"
-        r"|(?<!not found )(\b\w{1,60}(?:\[\w{1,20}\])? is required (?:to|for|by) [^\n]{1,120})"
+        r"|(?<!not found )(\b(?:[A-Z]\w{1,30} )?\w{1,60}(?:\[\w{1,20}\])? is required (?:to|for"
+        r"|by) [^\n]{1,120})"
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
         r"|(operator torchvision::\w{1,40} does not exist)"

@@ -67,7 +67,9 @@ SERVICE_CAUSES = (
     ),
     cause(
         "hub-access",
-        r"GatedRepoError|[Aa]ccess (?:to )?(?:a )?gated repo|(?:401|403) Client Error"
+        r"GatedRepoError|DisabledRepoError|LocalTokenNotFoundError"
+        r"|Xet(?:Authorization|RefreshToken)Error|CAS service error[^\n]{1,80}\(40[13] "
+        r"|[Aa]ccess (?:to )?(?:a )?gated repo|(?:401|403) Client Error"
         r"[^\n]{0,200}huggingface|[Mm]ake sure to have access to it at|Invalid user token"
         r"|Invalid credentials in Authorization header"
         r"|Access to model \S{1,200} is restricted",
@@ -400,7 +402,8 @@ GENERAL_SERVICE_CAUSES = (
     ),
     cause(
         "cloud-call",
-        r"botocore\.exceptions\.((?!ClientError)\w{1,60}: [^\n]{1,160})",
+        r"botocore\.exceptions\.((?!ClientError)\w{1,60}: [^\n]{1,160}"
+        r"(?:(?<=failed:)\n[^\n]{1,160})?)",
         "boto3 refuses the call of the script, or its configuration: {names}",
         "correct the parameter that the message names; set the region (AWS_DEFAULT_REGION) in "
         "run.env, and use a version of boto3 that knows the service and the operation",

@@ -26,7 +26,8 @@ SCRIPT_START_CAUSES = (
     cause(
         "tpu-device",
         r"TPU initialization failed: (?:[^\n]{0,40}worker_addresses specified\. )?"
-        r"((?!open\(/dev)[^\n]{1,160})",
+        r"((?!open\(/dev)[^\n]{1,160})"
+        r"|instead of handling error \w{1,40}: (TpuPlatform[^\n]{1,60})",
         "the TPU could not be initialised: {names}",
         "start one process on each host of the TPU (run.launcher: once), and remove variables that "
         "describe another TPU from run.env and the image: TPU_PROCESS_ADDRESSES, "
@@ -79,9 +80,8 @@ SCRIPT_START_CAUSES = (
         r"|(?m:^)(In '[^'\n]{1,120}': Could not (?:find|load) '[^'\n]{1,160}')"
         r"|(You must specify '[^'\n]{1,80}'), e\.g, "
         r"|Error merging [^\n]{1,80}\n([^\n]{1,160})"
-        r"|(?m:^)((?:Key '[^'\n]{1,80}' (?:is )?not in |Missing mandatory value: "
-        r"|Interpolation key ')[^\n]{1,120})\n"
-        r" {1,12}full_key: ",
+        r"|(?m:^)In '[^'\n]{1,120}': \w{1,60} raised while composing config:\n([^\n]{1,160})"
+        r"|(?m:^)((?![\w.]{1,80}: )[^\n]{1,160})\n {1,12}full_key: ",
         "hydra cannot compose the configuration: {names}",
         "add the key or file that it names where the configuration has it: +KEY=VALUE in "
         "run.args, --config-path and --config-name (a folder and a name inside it), a choice "
@@ -98,13 +98,16 @@ SCRIPT_START_CAUSES = (
     ),
     cause(
         "arguments",
-        r"(?:: |^|\n)error: ((?:unrecognized arguments|the following arguments are required"
-        r"|ambiguous option|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
-        r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument)|Invalid value for|Got "
-        r"unexpected extra argument|Option '[^'\n]{1,80}' (?:requires|does not))[^\n]{0,200})"
+        r"(?:: |^|\n)error: ((?:[Uu]nrecognized arguments|the following arguments are required"
+        r"|Parser key|ambiguous option|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
+        r"|(?:^|\n)Error: ((?:No such (?:option|command)|Missing (?:option|argument|parameter)"
+        r"|Invalid value for|Got unexpected extra argument"
+        r"|Option '[^'\n]{1,80}' (?:requires|does not))[^\n]{0,200})"
         r"|(?:IllegalFlagValueError|UnrecognizedFlagError|Flags parsing error|FATAL Flags): "
         r"?([^\n]{0,200})|arguments are not used by the HfArgumentParser: ([^\n]{0,200})"
-        r"|ERROR: (Could not consume arg: [^\n]{0,100})",
+        r"|ERROR: ((?:Could not consume arg: |The function received no value for the required "
+        r"argument: |Cannot find key: )[^\n]{0,100})"
+        r"|click\.exceptions\.((?:Usage|Bad|NoSuch|Missing)\w{1,40}: [^\n]{1,160})",
         "the script does not accept its arguments: {names}",
         "correct run.args: `NAME: VALUE` becomes --NAME VALUE and `NAME: true` only --NAME, so "
         'write "True" in quotes for an option that takes a value; torchrun passes the rank as the '
@@ -292,14 +295,16 @@ COMMAND_CAUSES = (
         "image-login",
         r"no basic auth credentials|authorization token has expired|unauthorized: "
         r"|(?:denied|Permission)[^\n]{0,40}artifactregistry\.repositories\.downloadArtifacts"
-        r"|/manifests/[^\n]{1,100}: 40[13] ",
+        r"|/manifests/[^\n]{1,100}: 40[13] "
+        r"|Error response from daemon: (?:(?:Head|Get) [^\n]{1,300}: )?denied: ",
         "the registry does not let the job's account, or this machine, pull the image",
         "log in to the registry again; in a cloud, give the job's account permission to read the "
         "repository",
     ),
     cause(
         "image",
-        rf"{PULL_DENIED}|{NO_IMAGE}|ErrImagePull|ImagePullBackOff|Back-off pulling image",
+        rf"{PULL_DENIED}|{NO_IMAGE}|ErrImagePull|ImagePullBackOff|Back-off pulling image"
+        r"|Error response from daemon: [^\n]{0,300}(?:name|blob) unknown: ",
         "the image was not found",
         "check image.uri, and that you are logged in to its registry",
     ),

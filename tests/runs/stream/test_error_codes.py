@@ -271,5 +271,5 @@ def _causes(error: str) -> list[Finding]:
         "    run(x)",
         *error.split("\n"),
     ]
-    is_raised = not error.startswith(("NVRM", "srun", "Error: "))
+    is_raised = not error.startswith(("NVRM", "srun", "Error", "ERROR", "In '", "train.py"))
     return known_causes(lines if is_raised else lines[3:], 1, None)
