@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import uuid
 import zipfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit import command_forks
 from tests.kit.commands import Done
 from tests.kit.docker import BASE, needs_docker
 
@@ -39,8 +39,9 @@ class Build(Done):
 class Workshop:
     """Makes bases and builds jobs on them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: Path) -> None:
         self.folder = folder
+        self._server = server
         self.name = f"rsctl-test-{uuid.uuid4().hex[:8]}"
         self.env = {**os.environ, "RSCTL_HOME": str(folder / "home"), "CI": ""}
         self.source = folder / "source"
@@ -75,9 +76,8 @@ class Workshop:
         return self.rsctl("build-image", "job.yaml", *("-t", "compose", *arguments))
 
     def rsctl(self, *arguments: str) -> Build:
-        argv = [sys.executable, "-m", "rsctl", *arguments]
-        done = subprocess.run(argv, cwd=self.folder, env=self.env, capture_output=True, text=True)
-        return Build(done.returncode, done.stdout, done.stderr)
+        done = command_forks.run(self._server, *arguments, cwd=self.folder, env=self.env)
+        return Build(done.code, done.out, done.err)
 
     def run(self, reference: str, *command: str, **options: str) -> str:
         """What a command in a container of an image prints."""
@@ -98,8 +98,8 @@ class Workshop:
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    made = Workshop(tmp_path)
+def workshop(tmp_path: Path, command_server: Path) -> Iterator[Workshop]:
+    made = Workshop(tmp_path, command_server)
     yield made
     made.clear()
 
