@@ -41,7 +41,7 @@ class Recipe:
 
 
 PROGRAM = (
-    f"#!{sys.executable}\n"
+    f"#!{sys.executable} -IS\n"
     + """
 import json, os, sys, time
 argv = [os.path.basename(sys.argv[0]), *sys.argv[1:]]

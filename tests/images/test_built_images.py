@@ -17,7 +17,7 @@ from tests.kit.docker import BASE, needs_docker
 
 from .engines import Install, versions
 
-ENGINE = f"""#!{sys.executable}
+ENGINE = f"""#!{sys.executable} -IS
 import json, sys
 if sys.argv[2] == "ls":
     print("sha256:1", "sha256:2", sep="\\n")

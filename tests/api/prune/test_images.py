@@ -18,7 +18,7 @@ from rsctl.runs.home import run_directory
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent, now
 
-ENGINE = f"""#!{sys.executable}
+ENGINE = f"""#!{sys.executable} -IS
 import json, os, sys
 path = os.path.join(os.path.dirname(sys.argv[0]), "images.json")
 images = json.load(open(path))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.kit import command_forks
 from tests.kit.docker import needs_registry
 
 from .conftest import Registry
@@ -20,7 +19,7 @@ pytestmark = needs_registry
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Callable[..., Any]:
+def build(tmp_path: Path, command_server: Path) -> Callable[..., Any]:
     """`rsctl build-image --push` of a job on a tiny base; what it prints as JSON."""
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "hello").write_text("hello\n")
@@ -29,17 +28,10 @@ def build(tmp_path: Path) -> Callable[..., Any]:
         image = {"base": base, "source": "source", "repository": repository}
         job = {"name": "tiny", "run": {"command": ["x"], "launcher": "none"}, "image": image}
         (tmp_path / "job.yaml").write_text(json.dumps(job))
-        command = [sys.executable, "-m", "rsctl", "build-image", "job.yaml"]
-        env = {**os.environ, "RSCTL_HOME": str(tmp_path / "rsctl")}
-        done = subprocess.run(
-            [*command, "-t", "compose", "--push", "-o", "json"],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        command = ("build-image", "job.yaml", "-t", "compose", "--push", "-o", "json")
+        done = command_forks.run(command_server, *command, cwd=tmp_path)
+        assert done.code == 0, done.err
+        return done.json
 
     return run
 

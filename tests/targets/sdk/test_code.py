@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +20,7 @@ from rsctl.targets.managed.sdk_calls import (
 )
 from rsctl.targets.sagemaker import sdk as sagemaker
 from rsctl.targets.vertex import sdk as vertex
+from tests.kit import command_forks
 
 from .conftest import SAGEMAKER, VERTEX, PlanOf
 
@@ -336,21 +335,18 @@ def test_what_is_no_run_id_is_refused(run: str, tmp_path: Path) -> None:
         api.sdk_code(tmp_path / "job.yaml", "vertex", run_id=run)
 
 
-def test_the_command_line(tmp_path: Path) -> None:
+def test_the_command_line(tmp_path: Path, command_server: Path) -> None:
     job = "name: t\nrun: {command: [ls], launcher: once}\n"
     (tmp_path / "job.yaml").write_text(job + VERTEX)
     (tmp_path / "local.yaml").write_text(job)
-
-    def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "rsctl", "plan", *arguments]
-        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
+    plan = partial(command_forks.run, command_server, "plan", cwd=tmp_path)
 
     done = plan("job.yaml", "-t", "vertex", "-o", "python", "--run-id", "t-bbbbbb")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith('"""What `rsctl submit` sends for t-bbbbbb')
+    assert done.code == 0, done.err
+    assert done.out.startswith('"""What `rsctl submit` sends for t-bbbbbb')
     done = plan("local.yaml", "-t", "process", "-o", "python")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "target process has no SDK" in done.stderr
+    assert (done.code, done.out) == (2, "")
+    assert "target process has no SDK" in done.err
     done = plan("job.yaml", "-t", "vertex", "-o", "python", "--run-id", '"""\nimport os')
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "is not a valid run ID" in done.stderr
+    assert (done.code, done.out) == (2, "")
+    assert "is not a valid run ID" in done.err

@@ -6,7 +6,6 @@ import base64
 import io
 import random
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from rsctl.targets.slurm import rest_job
 from rsctl.targets.slurm.containers import ENROOT_NAME
 from rsctl.targets.slurm.payload import packed
 from rsctl.targets.slurm.script import PACKAGE
+from tests.kit import command_forks
 
 RUN = "train-abcdef"
 
@@ -633,16 +633,16 @@ def test_hyperpod_resumes_the_workers_step(tmp_path: Path) -> None:
     assert "#SBATCH --no-requeue\n" in script
 
 
-def test_the_script_of_a_plan_is_whole(tmp_path: Path) -> None:
+def test_the_script_of_a_plan_is_whole(tmp_path: Path, command_server: Path) -> None:
     """`plan -o script` prints it with its package, and bash accepts it."""
     planned(tmp_path)
-    command = [sys.executable, "-m", "rsctl", "plan", str(tmp_path / "job.yaml"), "-o", "script"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "@package-sha256:" not in done.stdout
-    checked = subprocess.run(["bash", "-n"], input=done.stdout, capture_output=True, text=True)
+    done = command_forks.run(command_server, "plan", "job.yaml", "-o", "script", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "@package-sha256:" not in done.out
+    checked = subprocess.run(["bash", "-n"], input=done.out, capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
-    start = done.stdout.index("cat <<'END-OF-PACKAGE'\n")
-    package = done.stdout[start:].partition("\n")[2].partition("\nEND-OF-PACKAGE")[0]
+    start = done.out.index("cat <<'END-OF-PACKAGE'\n")
+    package = done.out[start:].partition("\n")[2].partition("\nEND-OF-PACKAGE")[0]
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(package))) as files:
         names = files.getnames()
     assert "source/train.py" in names

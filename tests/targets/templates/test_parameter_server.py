@@ -20,16 +20,17 @@ def logged(done: Done, replica: str) -> str:
 @needs_docker
 def test_each_server_has_its_part(rsctl: Rsctl) -> None:
     assert rsctl("init", "parameter-server", "mine").exit_code == 0
-    options = ("-t", "compose", "-o", "json", "--set", "roles.ps.count=2", *SMALL)
+    counts = ("--set", "workers.count=1", "--set", "roles.ps.count=2")
+    options = ("-t", "compose", "-o", "json", *counts, *SMALL)
     done = rsctl("submit", "mine/job.yaml", *options, RSCTL_BASE=BASE)
     assert done.exit_code == 0, done.stderr
-    # Two ranks with 10,000 samples each; each server gets a part of every gradient.
+    # A rank with 20,000 samples; each server gets a part of every gradient.
     for server in ("ps-0", "ps-1"):
         assert '"step": 40' in logged(done, server)
-    assert done.result["metrics"]["loss"]["count"] == 2
+    assert done.result["metrics"]["loss"]["count"] == 1
     replicas = rsctl.status("@last")["replicas"]
     assert [(r["replica"], r["state"]) for r in replicas] == [
-        (name, "succeeded") for name in ("worker-0", "worker-1", "ps-0", "ps-1")
+        (name, "succeeded") for name in ("worker-0", "ps-0", "ps-1")
     ]
 
 
