@@ -8,16 +8,19 @@ import re
 import signal
 import time
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import find, settings
 from hypothesis.strategies import text
 
 from rsctl.cli.output import CI_VARIABLES
-from tests.kit import command_forks, fork_server
+from tests.kit import command_forks, fork_server, workers
 from tests.kit.botocore_data import share_botocore_data
 from tests.kit.google_keys import share_google_keys
 from tests.kit.shared import shared_folder
@@ -62,6 +65,26 @@ def _rank(path: Path) -> int:
     return len(folders) if path.name in _NEED_MORE else next(ranks, len(folders))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """A worker of pytest tells the results of tests, and little more."""
+    workers.tell_results_alone(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Workers begin as copies of a process that has imported all tests, see `workers`.
+
+    Not to measure coverage, which counts the lines that imports run.
+    """
+    if not config.getoption("cov_source", None):
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        python = stack.enter_context(workers.started(folder, config.args))
+        for spec in specs:
+            spec.python = python
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What can begin while CI prepares the rest comes first, then the slowest folders, so that no
     worker has a long file to itself at the end."""
@@ -71,8 +94,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What collection has made stays to the end: nothing looks there for garbage.
 
-    In .ci/run, collection alone comes first, and writes down what hypothesis takes from all modules
-    of rsctl. Else each worker would read their code.
+    The server of workers reads for them what hypothesis takes from all modules of rsctl.
     """
     gc.freeze()
     gc.enable()

@@ -79,14 +79,16 @@ def _position(source: str, first_line: int, match: re.Match[str]) -> tuple[int, 
 
 def _of_python(source: str, path: Path) -> Iterator[tuple[int, str]]:
     """Docstrings, comments, and string literals that read like prose, with their first lines."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+    # Tokens take longer than all else, so only where a comment may have a hit.
+    if any(any(_matches(text)) for text in re.findall(r"(?=(#.*))", source)):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
     tree = ast.parse(source)
     ours = not set(VENDORS_WORDS) & set(path.parts)
     skipped = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("compile", "execute")):
+        if isinstance(node, ast.Call) and _name(node.func).endswith(("compile", "execute")):
             skipped |= {id(part) for part in ast.walk(node)}
         elif isinstance(node, ast.JoinedStr) and id(node) not in skipped:
             skipped |= {id(part) for part in node.values}
@@ -99,6 +101,11 @@ def _of_python(source: str, path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, _without_indentation(node.value.value)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ours:
             yield from [] if id(node) in skipped else [(node.lineno, node.value)]
+
+
+def _name(function: ast.expr) -> str:
+    """The last part of its name; empty if it has none."""
+    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def _without_indentation(docstring: str) -> str:

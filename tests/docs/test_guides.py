@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import command_forks
+from tests.kit import fork_server
 
 from .pages import DEVELOPERS, all_pages, check_page, read_page
 from .test_start import PAGES
@@ -20,5 +20,5 @@ def test_the_page(
     page: Path, tmp_path: Path, command_server: Path, torch_forks: dict[str, str]
 ) -> None:
     (tmp_path / "bin").mkdir()
-    command_forks.write_program(tmp_path / "bin", command_server)
+    fork_server.write_program(tmp_path / "bin" / "rsctl", command_server, "-m", "rsctl")
     check_page(page, tmp_path, f"{tmp_path / 'bin'}:{DEVELOPERS}", **torch_forks)

@@ -47,7 +47,8 @@ def test_a_pipelines_shell_finds_rsctl_in_the_image(image: str, tmp_path: Path) 
     shutil.copytree(FOLDER / "bench", tmp_path / "bench")
     script = (
         "set -e; rsctl --version; git --version; rsctl validate bench/job.yaml; "
-        "rsctl bench run bench/job.yaml --set run.args.width=64 --set run.args.steps=20; "
+        "rsctl bench run bench/job.yaml --set run.args.width=64 --set run.args.steps=20 "
+        "--repeat 1; "
         "rsctl report @last --output report.html; test -s report.html"
     )
     mount = f"{tmp_path}:/checkout"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
-from tests.kit import command_forks
+from tests.kit import fork_server
 
 from .pipelines import ALL, FOLDER, Pipeline, github
 
@@ -40,7 +40,7 @@ class Checkout:
         self.path = folder / "clone"
         tools = folder / "tools"
         tools.mkdir()
-        command_forks.write_program(tools, server)
+        fork_server.write_program(tools / "rsctl", server, "-m", "rsctl")
         for name, text in {"gh": GH, "gcloud": GCLOUD}.items():
             (tools / name).write_text(text)
             (tools / name).chmod(0o755)

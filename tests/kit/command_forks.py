@@ -45,18 +45,6 @@ def started(folder: Path) -> Iterator[Path]:
         yield path
 
 
-def write_program(folder: Path, server: Path) -> None:
-    """A program `rsctl` there that is a copy of the server with this socket."""
-    forked = str(Path(__file__).with_name("forked"))
-    program = folder / "rsctl"
-    program.write_text(
-        f"#!{sys.executable} -IS\nimport sys\nsys.path.insert(0, {forked!r})\n"
-        f"import sitecustomize as forked\n"
-        f"forked.be_forked({str(server)!r}, ['-m', 'rsctl', *sys.argv[1:]])\n"
-    )
-    program.chmod(0o755)
-
-
 class Copy(subprocess.Popen[Any]):
     """A process of rsctl, as a copy of the server whose socket is `server`."""
 

@@ -88,6 +88,19 @@ def shared(folder: Path, command: list[str], **options: Any) -> Iterator[Path]:
         os.close(user)
 
 
+def write_program(program: Path, server: Path, *start: str) -> None:
+    """A program that is a copy of the server with this socket, which gets `start` and the
+    program's own arguments.
+    """
+    forked = str(Path(__file__).with_name("forked"))
+    program.write_text(
+        f"#!{sys.executable} -IS\nimport sys\nsys.path.insert(0, {forked!r})\n"
+        f"import sitecustomize as forked\n"
+        f"forked.be_forked({str(server)!r}, [*{start}, *sys.argv[1:]])\n"
+    )
+    program.chmod(0o755)
+
+
 class Child:
     """A copy of the server, with these open files as its stdin, stdout and stderr, and more.
 
