@@ -1,4 +1,4 @@
-"""Has the ranks of a node write down what they have called, before they are ended for a failed one.
+"""Has the ranks of a node write down their calls before they are ended for a failed one.
 
 Ranks that call different collectives fail, often not the guilty one first, and launchers end the
 others of a node at once. So the process that waits for the failed rank asks them, by the files that
