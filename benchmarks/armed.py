@@ -19,7 +19,8 @@ from statistics import median
 
 from benchmarks.measure import ROOT, Failed
 from benchmarks.report import Report
-from rsctl.node.stall.ranks import DEBUG_DIR, armed_ranks, ask
+from rsctl.node.rank import DEBUG_DIR
+from rsctl.node.stall.ranks import armed_ranks, ask
 
 RUNS = 400
 _STEPS = 20
