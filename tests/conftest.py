@@ -32,9 +32,12 @@ settings.register_profile("rsctl", derandomize=True, deadline=None, database=Non
 settings.load_profile("rsctl")
 
 
+_BEGIN = ("transport/pytorch", "node", "transport")
+"""Folders whose tests last while CI prepares the rest, and do not need it."""
+
 _FIRST = (
-    *("transport/pytorch", "node", "transport", "cli", "runs/fetch", "runs/stream", "bench", "job"),
-    *("estimate/advice", "estimate/catalog", "clients", "results/export", "runs", "docs"),
+    *(*_BEGIN, "docs", "cli", "runs/fetch", "runs/stream", "bench", "job"),
+    *("estimate/advice", "estimate/catalog", "clients", "results/export", "runs"),
 )
 """Folders whose tests need this environment and no more: no engine, no browser, no vendor's SDK."""
 
@@ -86,9 +89,19 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What can begin while CI prepares the rest comes first, then the slowest folders, so that no
-    worker has a long file to itself at the end."""
+    """What can begin while CI prepares the rest comes first. Then files of both kinds alternate:
+    those that need no more compute, and the others mostly wait, the slowest folders first, so that
+    no worker has a long file to itself at the end.
+    """
     items.sort(key=lambda item: _rank(item.path))
+    files = [
+        file for file in dict.fromkeys(item.path for item in items) if _rank(file) >= len(_BEGIN)
+    ]
+    kinds = [
+        [file for file in files if (_rank(file) < len(_FIRST)) is kind] for kind in (True, False)
+    ]
+    places = {file: place / len(kind) for kind in kinds for place, file in enumerate(kind)}
+    items.sort(key=lambda item: places.get(item.path, -1.0))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
