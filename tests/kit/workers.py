@@ -28,7 +28,9 @@ def started(folder: Path, paths: Sequence[str]) -> Iterator[str]:
     takes the place of a worker's Python, which stays where a file cannot be imported.
     """
     command = [sys.executable, "-m", "tests.kit.workers", *paths]
-    with fork_server.shared(folder, command, stdout=subprocess.DEVNULL) as server:
+    # Ctrl-C reaches copies through the programs that stand in for them, and not the server.
+    options = {"stdout": subprocess.DEVNULL, "start_new_session": True}
+    with fork_server.shared(folder, command, **options) as server:
         program = folder / "worker"
         fork_server.write_program(program, server)
         yield str(program) if server.exists() else sys.executable
