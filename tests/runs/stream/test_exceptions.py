@@ -346,7 +346,7 @@ def test_what_follows_a_clear_exception_is_no_cause(
 
 def test_what_follows_an_exception_in_a_box_is_no_cause() -> None:
     box = ["\u256d\u2500\u2500\u256e", "\u2502 /app/train.py:9 in main", "\u2502 \u2771 9 a[k]"]
-    box += ["\u2570\u2500\u2500\u256f", "KeyError: 'lr'", "Metrics: CUDA out of memory."]
+    box += ["\u2570" + "\u2500" * 60, "KeyError: 'lr'", "Metrics: CUDA out of memory."]
     (cause,) = known_causes(box, 1, None, earlier=box)
     assert cause.code == "key-missing"
 
