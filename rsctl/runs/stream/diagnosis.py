@@ -87,7 +87,7 @@ _MORE = re.compile(
 
 _CONTINUED = re.compile(
     r"\b(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?|[Ll]oss)s?\W{1,4}\d|Check failed|Assertion "
-    r"|\b(?:[Rr]eceived|[Cc]aught|[Gg]ot) (?:signal )?(?:15\b|SIG(?:TERM|USR))"
+    r"|\b(?:[Rr]eceived|[Cc]aught|Got|got) (?:signal )?(?:15\b|SIG(?:TERM|USR))"
 )
 """A line that a program writes which survived its exception, or a check of native code."""
 
