@@ -344,6 +344,17 @@ def test_what_follows_a_clear_exception_is_no_cause(
     assert cause.code == "key-missing"
 
 
+def test_what_follows_an_exception_of_many_lines_is_no_cause() -> None:
+    text = "RuntimeError: Error(s) in loading state_dict for Net:"
+    lines = [*SIMPLE.splitlines()[:-1], text]
+    lines += [f"\tsize mismatch for l{n}.weight: copying a param" for n in range(60)]
+    lines += ["Metrics: CUDA out of memory."]
+    kept = failure_lines(lines)
+    assert text in kept
+    (cause,) = known_causes(kept, 1, None, earlier=lines)
+    assert cause.code == "checkpoint-mismatch"
+
+
 def test_what_follows_an_exception_in_a_box_is_no_cause() -> None:
     box = ["\u256d\u2500\u2500\u256e", "\u2502 /app/train.py:9 in main", "\u2502 \u2771 9 a[k]"]
     box += ["\u2570" + "\u2500" * 60, "KeyError: 'lr'", "Metrics: CUDA out of memory."]
