@@ -135,7 +135,7 @@ class HistorySeries(msgspec.Struct, kw_only=True):
         for point in reversed(self.points[since:]):
             if seen.isdisjoint(point.benches):
                 found.insert(0, point)
-            seen.update(point.benches)
+                seen.update(point.benches)
         return found[-most:]
 
 

@@ -48,7 +48,7 @@ _STEP = re.compile(
 _NO_WORDS = re.compile(rf"\s|.*(?:{_STEP.pattern}|\d%)", re.IGNORECASE)
 """The lines of a traceback's or a warning's source, of steps and of bars."""
 _HARMLESS = re.compile(
-    r"\b(?:INFO|WARN(?:ING)?|[Ww]arning)\b|\bwandb: (?!ERROR)|[Rr]etry|\b[Ss]kipping "
+    r"\b(?:INFO|WARN(?:ING)?|[Ww]arning)\b|\bwandb: (?!ERROR)|[Rr]etrying|\b[Ss]kipping "
     r"|^Exception (?:ignored|in) |thrown while requesting "
 )
 """The lines of libraries that do not say why a program ended."""

@@ -59,6 +59,10 @@ def test_a_reverted_commit_counts_once() -> None:
         assert [series.values for series in found.series] == [[*y, *x]]
         assert found.label == "h.jsonl, last 2 commits"
     assert [s.values for s in window([*records, record(4, y, "y")], 1).results.series] == [y]
+    both = [record(3, y, "y"), record(3, x, "x")]  # its second bench counts at a later commit
+    records = [record(1, y, "y"), record(2), *both, record(4), record(5, x, "x")]
+    [series] = window(records).results.series
+    assert series.values == [*y, 100.0, 100.0, *x]
 
 
 def steady(count: int, level: float = 1.0, first: int = 0) -> list[HistoryRecord]:

@@ -25,13 +25,15 @@ from tests.kit import fork_server
 @contextmanager
 def started(folder: Path, paths: Sequence[str]) -> Iterator[str]:
     """A server of workers for these paths, with a socket in this folder; gives the command that
-    takes the place of a worker's Python.
+    takes the place of a worker's Python, which stays where a file cannot be imported.
     """
     command = [sys.executable, "-m", "tests.kit.workers", *paths]
-    with fork_server.shared(folder, command, stdout=subprocess.DEVNULL) as server:
+    # Ctrl-C reaches copies through the programs that stand in for them, and not the server.
+    options = {"stdout": subprocess.DEVNULL, "start_new_session": True}
+    with fork_server.shared(folder, command, **options) as server:
         program = folder / "worker"
         fork_server.write_program(program, server)
-        yield str(program)
+        yield str(program) if server.exists() else sys.executable
 
 
 def tell_results_alone(config: pytest.Config) -> None:
@@ -74,5 +76,7 @@ def _run(request: fork_server.Request) -> None:
 if __name__ == "__main__":
     fork_server.end_without_freeing()
     *_paths, _socket = sys.argv[1:]
-    pytest.main(["--collect-only", *_paths], [_OnlyImports()])
-    fork_server.be(lambda: _run(fork_server.listen(_socket)))
+    ended = pytest.main(["--collect-only", *_paths], [_OnlyImports()])
+    # A copy would take the half of a module whose import failed for all of it.
+    if ended == pytest.ExitCode.NO_TESTS_COLLECTED:
+        fork_server.be(lambda: _run(fork_server.listen(_socket)))

@@ -354,6 +354,8 @@ LEAKED = "[rank0]:[W1130 10:00:00.1 NCCL.cpp:1] Warning: destroy_process_group()
         (["e   warnings.warn(text)"], 1, None),
         (["e n:7:7 [0] NCCL INFO cudaDriverVersion 12020"], 1, None),
         (["e wandb: Find logs at: ./wandb/a/logs"], 1, None),
+        (["e reading shards", "e 2 shards are missing: retry with -p"], 1, "2 shards are missing"),
+        (["e the split is empty", "e Retrying in 3 s"], 1, "the split is"),
         (["e the split is empty", "e libpng warning: known incorrect sRGB"], 1, "the split is"),
         (["e Exception ignored in: <function Loader.__del__>"], 1, None),
         (["e Traceback (most recent call last):", "e a part of it"], 1, None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -85,7 +86,8 @@ _MORE = re.compile(
 """A line that may continue the message of an exception of a general kind."""
 
 _CONTINUED = re.compile(
-    r"\b(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?)s?\W{1,3}\d|Check failed|Assertion "
+    r"\b(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?|[Ll]oss)s?\W{1,4}\d|Check failed|Assertion "
+    r"|\b(?:[Rr]eceived|[Cc]aught|Got|got) (?:signal )?(?:15\b|SIG(?:TERM|USR))"
 )
 """A line that a program writes which survived its exception, or a check of native code."""
 
@@ -115,7 +117,10 @@ _VAGUE = re.compile(
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
 _OWN_END = re.compile(r"AssertionError|(?:subprocess\.)?CalledProcessError")
-_A_FRAME = re.compile(r"File \"[^\"\n]{1,300}\", line \d")
+_A_FRAME = re.compile(r"File \"[^\"\n]{1,300}\", line \d|\u2502")
+"""A frame of a traceback, or a line in the box that rich draws around one."""
+
+_MOST_ENDS = 32
 _AT_EXIT = frozenset({"SIGABRT", "SIGSEGV"})
 _OF_LAUNCHER = re.compile(
     rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|{_REFERRING}|ChildFailedError|SystemExit"
@@ -345,7 +350,8 @@ def _end_of_exception(lines: Sequence[str], exit_code: int, signal: str | None) 
         return 0
     last = max((n for n, line in enumerate(lines) if _A_FRAME.search(line)), default=len(lines))
     ends = (n for n in range(last + 2, len(lines)) if not lines[n][:1].isspace())
-    end = next((n for n in ends if find_exception(lines[:n]) == raised), len(lines))
+    near = islice(ends, _MOST_ENDS)
+    end = next((n for n in near if find_exception(lines[:n]) == raised), len(lines))
     behind = lines[end:]
     is_last = not behind and signal not in _AT_EXIT
     is_survived = exit_code != 1 and any(map(_CONTINUED.search, behind))

@@ -102,7 +102,13 @@ def _last_failure(kept: list[str]) -> list[str]:
     if starts[-1] and not is_complete(kept[starts[-1] :]):
         starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
     block = kept[_first_of_chain(kept, starts) :]
-    return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+    if len(block) <= _MAX_LINES:
+        return block
+    end, half = _end_of_traceback(block), _MAX_LINES // 2
+    if not 2 < end <= len(block) - _MAX_LINES:
+        return [block[0], "...", *block[-_MAX_LINES:]]
+    # The exception has a long message.
+    return [block[0], "...", *block[max(1, end - half) : end + 1], "...", *block[-half:]]
 
 
 def _plain_end(kept: list[str]) -> list[str]:

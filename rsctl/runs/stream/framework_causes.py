@@ -437,7 +437,7 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "hub-missing",
-        r"(?m:^)TypeError: not a string$",
+        r"(?<!raise TypeError\(\)\n)(?m:^)TypeError: not a string$",
         "SentencePiece got None as the file of a tokenizer",
         "the model's repository or folder has no tokenizer.model or spiece.model: use the folder "
         "of the base model's tokenizer, or the fast tokenizer (use_fast=True)",

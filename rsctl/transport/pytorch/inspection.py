@@ -368,12 +368,15 @@ def _keep_last_words(path: str, answering: threading.Lock) -> None:
     real = sys.excepthook
 
     def excepthook(kind: Any, error: Any, trace: Any) -> None:
-        with answering, suppress(Exception):
-            stack = [
-                f"{each.filename}:{each.lineno} {each.name}"
-                for each in reversed(traceback.extract_tb(trace))
-            ]
-            _write(f"{path}.last.json", {**inspect_rank(), "stack": stack[:_FRAMES]})
+        # A fork has no thread that answers, but may have a copy of its held lock.
+        if os.getpid() in _armed and answering.acquire(timeout=_END_SECONDS):
+            with suppress(Exception):
+                stack = [
+                    f"{each.filename}:{each.lineno} {each.name}"
+                    for each in reversed(traceback.extract_tb(trace))
+                ]
+                _write(f"{path}.last.json", {**inspect_rank(), "stack": stack[:_FRAMES]})
+            answering.release()
         real(kind, error, trace)
 
     sys.excepthook = excepthook

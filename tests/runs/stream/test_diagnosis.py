@@ -553,6 +553,16 @@ def test_the_source_code_in_a_traceback_names_no_cause(source: str) -> None:
     assert [cause.code for cause in causes] == ["key-missing"]
 
 
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [("check(x)", "hub-missing"), ('raise TypeError("not a string")', "exception")],
+)
+def test_an_exception_of_the_script_is_not_a_librarys(source: str, code: str) -> None:
+    lines = ["Traceback (most recent call last):", '  File "/app/train.py", line 9, in <module>']
+    lines += [f"    {source}", "TypeError: not a string"]
+    assert [cause.code for cause in known_causes(lines, 1, None)] == [code]
+
+
 def test_a_product_of_a_vector_is_not_one_of_a_sharded_parameter() -> None:
     lines = [
         "Traceback (most recent call last):",

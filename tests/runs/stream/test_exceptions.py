@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from time import process_time
 
 import pytest
 
@@ -343,6 +344,24 @@ def test_what_follows_a_clear_exception_is_no_cause(
     assert cause.code == "key-missing"
 
 
+def test_what_follows_an_exception_of_many_lines_is_no_cause() -> None:
+    text = "RuntimeError: Error(s) in loading state_dict for Net:"
+    lines = [*SIMPLE.splitlines()[:-1], text]
+    lines += [f"\tsize mismatch for l{n}.weight: copying a param" for n in range(60)]
+    lines += ["Metrics: CUDA out of memory."]
+    kept = failure_lines(lines)
+    assert text in kept
+    (cause,) = known_causes(kept, 1, None, earlier=lines)
+    assert cause.code == "checkpoint-mismatch"
+
+
+def test_what_follows_an_exception_in_a_box_is_no_cause() -> None:
+    box = ["\u256d\u2500\u2500\u256e", "\u2502 /app/train.py:9 in main", "\u2502 \u2771 9 a[k]"]
+    box += ["\u2570" + "\u2500" * 60, "KeyError: 'lr'", "Metrics: CUDA out of memory."]
+    (cause,) = known_causes(box, 1, None, earlier=box)
+    assert cause.code == "key-missing"
+
+
 @pytest.mark.parametrize(
     ("after", "exit_code", "code"),
     [
@@ -351,6 +370,8 @@ def test_what_follows_a_clear_exception_is_no_cause(
         ("tee: run.log: No space left on device", 1, "disk"),
         ("terminate called after throwing an instance of 'std::bad_alloc'", 134, "memory"),
         ("Fatal Python error: Bus error", 135, "shared-memory"),
+        ("{'loss': 1.25, 'lr': 0.1}", 137, "killed"),
+        ("received SIGTERM, saving a checkpoint", 143, "signal"),
     ],
 )
 def test_an_end_that_no_exception_brings_about_is_the_cause(
@@ -425,6 +446,16 @@ def test_hostile_lines_do_not_take_long() -> None:
     assert find_native_error(lines) is None
     code = ['  File "/app/train.py", line 9, in f', "    '" + "a " * 100_000]
     assert without_prose(code) == code
+
+
+def test_lines_within_a_traceback_do_not_take_long() -> None:
+    """Other processes write into it, or it has boxes."""
+    *head, end = SIMPLE.splitlines()
+    for between in (["worker: ready " * 6] * 590, ["\u2502 /a/t.py:9 in f", "\u2502 x"] * 295):
+        began = process_time()
+        causes = known_causes([*head, *between, end, "bye"], 1, None)
+        assert causes[0].code == "key-missing"
+        assert process_time() - began < 1.5
 
 
 LOGGED = """\

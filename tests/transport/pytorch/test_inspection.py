@@ -100,6 +100,31 @@ def test_a_rank_answers_its_launcher_and_leaves_its_last_words(
     assert [line.rpartition(" ")[2] for line in last["stack"][:2]] == ["fail", "<module>"]
 
 
+STUCK = """\
+import os, threading
+from rsctl.transport.pytorch import inspection
+inspection._END_SECONDS = 0.01
+held = threading.Event()
+inspection._answer = lambda kind: held.set() or threading.Event().wait()
+inspection.arm(os.environ)
+with open(f"{os.environ['RSCTL_DEBUG_DIR']}/{os.getpid()}.pipe", "w") as pipe:
+    pipe.write("probe 1\\n")
+held.wait()
+if child := os.fork():
+    os.waitpid(child, 0)
+raise ValueError("it failed")
+"""
+
+
+def test_a_rank_that_fails_ends_although_an_answer_is_stuck(
+    alone: Callable[..., Any], tmp_path: Path
+) -> None:
+    """So does a process that it has forked meanwhile."""
+    ended = alone(STUCK, RSCTL_DEBUG_DIR=str(tmp_path))
+    assert ended.code == 1
+    assert ended.err.count("ValueError: it failed") == 2
+
+
 def collective(number: int, group: int, **changes: Any) -> dict[str, Any]:
     """An entry of Flight Recorder, with the fields of those of PyTorch 2.13 that are read."""
     return {
