@@ -24,7 +24,8 @@ def test_a_reducer_in_a_container(rsctl: Rsctl) -> None:
 @needs_docker
 def test_containers(rsctl: Rsctl) -> None:
     runs = {"runs": str(rsctl.home / "runs")}
-    job = write_held_job(rsctl, runs="/rsctl/inputs/runs", inputs=runs, image={"base": BASE})
+    more: dict[str, Any] = {"image": {"base": BASE}, "workers": {"count": 1}}
+    job = write_held_job(rsctl, runs="/rsctl/inputs/runs", inputs=runs, **more)
     faults = "preemption,killed-worker,full-disk"
     done, found = drill(rsctl, job, "-t", "compose", *HELD, "--faults", faults)
     assert done.exit_code == 0, found
