@@ -122,6 +122,7 @@ _A_FRAME = re.compile(r"File \"[^\"\n]{1,300}\", line \d|\u2502")
 
 _MOST_ENDS = 32
 _AT_EXIT = frozenset({"SIGABRT", "SIGSEGV"})
+_SENT = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGKILL"})
 _OF_LAUNCHER = re.compile(
     rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|{_REFERRING}|ChildFailedError|SystemExit"
     r"|ProcessExitedException|TrainingFailedError|TuneError|TypeError: RayTaskError\."
@@ -353,9 +354,10 @@ def _end_of_exception(lines: Sequence[str], exit_code: int, signal: str | None) 
     near = islice(ends, _MOST_ENDS)
     end = next((n for n in near if find_exception(lines[:n]) == raised), len(lines))
     behind = lines[end:]
+    is_sent = signal in _SENT  # it may have survived the exception, or not ended after it
     is_last = not behind and signal not in _AT_EXIT
     is_survived = exit_code != 1 and any(map(_CONTINUED.search, behind))
-    if is_last or is_survived or raised.text.startswith("KeyboardInterrupt"):
+    if is_sent or is_last or is_survived or raised.text.startswith("KeyboardInterrupt"):
         return 0
     codes = {each.code for each in _causes(CAUSES, _text(behind))}
     return 0 if codes & _STRONGER else end
@@ -625,7 +627,7 @@ def _ended_by(command: str) -> Finding:
 
 def _ended_from_outside(signal: str | None) -> list[Finding]:
     """The cause for a signal that another program has sent, as programs rarely send their own."""
-    if signal not in ("SIGTERM", "SIGINT", "SIGHUP"):
+    if signal not in _SENT - {"SIGKILL"}:
         return []
     return [
         note(

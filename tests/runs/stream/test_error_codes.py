@@ -273,3 +273,18 @@ def _causes(error: str) -> list[Finding]:
     ]
     is_raised = not error.startswith(("NVRM", "srun", "Error", "ERROR", "In '", "train.py"))
     return known_causes(lines if is_raised else lines[3:], 1, None)
+
+
+@pytest.mark.parametrize(("signal", "code"), [("SIGKILL", "killed"), ("SIGTERM", "signal")])
+@pytest.mark.parametrize("behind", [[], ["bye"], ["a.sh: line 3:    77 Killed    python a.py"]])
+def test_a_program_that_another_one_ended_had_not_ended_by_its_exception(
+    signal: str, code: str, behind: list[str]
+) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 8, in main',
+        "    run(x)",
+        "KeyError: 'a'",
+    ]
+    causes = known_causes([*raised, *behind], 128 + (9 if signal == "SIGKILL" else 15), signal)
+    assert [cause.code for cause in causes] == [code]
