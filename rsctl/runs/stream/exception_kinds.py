@@ -98,7 +98,7 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "dataset",
-        r"^datasets\.(?:exceptions|utils\.info_utils)\.",
+        r"^datasets\.(?:(?:exceptions|utils\.info_utils)\.|arrow_dataset\.Dataset|builder\.Invalid)",
         "the library datasets cannot make the data set, or its files are not the expected ones",
         "correct what the message names: a file that is missing or has another format, columns "
         "that differ between files, data to download by hand (data_dir); where sizes or checksums "

@@ -419,7 +419,8 @@ FRAMEWORK_CAUSES = (
     cause(
         "hub-offline",
         r"[Ww]e couldn't connect to '?https?://|[Cc]ouldn't reach [^\n]{1,120} on the Hub"
-        r"|OfflineModeIsEnabled|outgoing traffic has been disabled|LocalEntryNotFoundError"
+        r"|OfflineModeIsEnabled|IncompleteSnapshotError|CachedRepoTreeNotFoundError"
+        r"|outgoing traffic has been disabled|LocalEntryNotFoundError"
         r"|Distant resource does not seem to be on"
         r"|cannot find the (?:requested files|appropriate snapshot folder)",
         "a model or data set is not in the cache, and its hub cannot be reached",
@@ -447,6 +448,7 @@ FRAMEWORK_CAUSES = (
         r"404 Client Error: Not Found for url: (https://huggingface\.co/\S{1,160})"
         r"|RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
         r"|(?<!Local)EntryNotFoundError|errors\.BucketNotFoundError|HFValidationError"
+        r"|errors\.(?:RevisionResolution|HfUri)Error"
         r"|(\S{1,120}) is not a local folder and is not a valid model identifier"
         r"|does not appear to have a file named ([\w./-]{1,80})"
         r"|Couldn't find (?:a dataset script|file|any data file) at (\S{1,200})"

@@ -53,7 +53,7 @@ MEMORY_CAUSES = (
     cause(
         "checkpoint",
         r"PytorchStreamReader failed|Error while deserializing header|SafetensorsParsingError"
-        r"|NotASafetensorsRepoError|CorruptedCacheException|"
+        r"|NotASafetensorsRepoError|DDUFCorruptedFileError|CorruptedCacheException|"
         r"invalid load key, '(?:v|<)'",
         "a checkpoint or model is incomplete, or its format differs from its name",
         "download it again; write checkpoints under another name and rename them; a file that "

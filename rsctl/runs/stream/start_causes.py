@@ -100,14 +100,15 @@ SCRIPT_START_CAUSES = (
         "arguments",
         r"(?:: |^|\n)error: ((?:[Uu]nrecognized arguments|the following arguments are required"
         r"|Parser key|ambiguous option|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
-        r"|(?:^|\n)Error: ((?:No such (?:option|command)|Missing (?:option|argument|parameter)"
-        r"|Invalid value for|Got unexpected extra argument"
+        r"|(?:^|\n)Error: ((?:No such (?:option|command)|Missing (?:option|argument|parameter"
+        r"|command)|Invalid value for|Got unexpected extra argument|Argument \S{1,80} takes \d"
         r"|Option '[^'\n]{1,80}' (?:requires|does not))[^\n]{0,200})"
         r"|(?:IllegalFlagValueError|UnrecognizedFlagError|Flags parsing error|FATAL Flags): "
         r"?([^\n]{0,200})|arguments are not used by the HfArgumentParser: ([^\n]{0,200})"
-        r"|ERROR: ((?:Could not consume arg: |The function received no value for the required "
-        r"argument: |Cannot find key: )[^\n]{0,100})"
-        r"|click\.exceptions\.((?:Usage|Bad|NoSuch|Missing)\w{1,40}: [^\n]{1,160})",
+        r"|ERROR: ((?:Could not consume arg\w{0,6}: |Missing required flags: "
+        r"|The function received no value for the required argument: "
+        r"|Cannot find key: )[^\n]{0,100})"
+        r"|click\.exceptions\.((?:Usage|Bad|NoSuch|Missing|NoArgs)\w{1,40}: [^\n]{1,160})",
         "the script does not accept its arguments: {names}",
         "correct run.args: `NAME: VALUE` becomes --NAME VALUE and `NAME: true` only --NAME, so "
         'write "True" in quotes for an option that takes a value; torchrun passes the rank as the '

@@ -80,7 +80,8 @@ STATUS_CAUSES = (
         _coded(
             r"internal|unavailable|server_?(?:error|exception)|time_?out|deadline|cancel{1,2}ed"
             r"|data_?loss|incomplete_?body|gateway|communication_?error|unknown(?![_a-z])"
-        ),
+        )
+        + r"|google\.resumable_media\.common\.(DataCorruption: [^\n]{1,160})",
         "a service did not answer, or failed: {names}",
         "see its own log if the job runs the server; check its address, its port and the network "
         "between; submit again, and let the script retry with increasing pauses",
