@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
 from rsctl.bench.active_run import ActiveRun
@@ -10,7 +10,7 @@ from rsctl.bench.observer import BenchObserver
 from rsctl.bench.packed import Pack, packs_of
 from rsctl.bench.records import BenchRecord, Trial
 from rsctl.clients.endpoints import Endpoints
-from rsctl.findings import JobState
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Event
 from rsctl.runs.unknown_result import ResultUnknown
@@ -124,6 +124,18 @@ class Follower:
         if state is not active.trial.state and not state.is_final:
             active.trial.state = state
             self._note(active.trial)
+
+    def collect(self, runs: Iterable[str]) -> None:
+        """Bring the rest of the logs of ended runs in a cloud here, if they are not."""
+        for run in runs if self._target.info.is_managed else ():
+            try:
+                self._target.reconcile(run)
+            except RsctlError as problem:
+                self.tell([*problem.findings])
+                if problem.exit_code is ExitCode.ENVIRONMENT:  # which is of all runs
+                    return
+            finally:
+                self._target.release(run)
 
     def cancel(self) -> None:
         """Ask all of them to end."""

@@ -47,6 +47,7 @@ class Target:
         self.info = target_info(name)
         self.over: set[str] = set()
         self.cancelled: list[str] = []
+        self.collected: list[str] = []
         self.problem: RsctlError | None = None
         self.built: list[str] = []
 
@@ -57,6 +58,11 @@ class Target:
 
     def cancel(self, run: str) -> None:
         self.cancelled.append(run)
+        if self.problem:
+            raise self.problem
+
+    def reconcile(self, run: str) -> None:
+        self.collected.append(run)
         if self.problem:
             raise self.problem
 
@@ -481,6 +487,23 @@ def test_who_takes_over_follows_and_records_and_sends_what_was_not_sent(store: S
     assert world.recorded(1).state is JobState.FAILED
     assert (0, 1, 0) in world.current.retried
     assert (0, 0, 0) not in world.current.retried
+
+
+@pytest.mark.parametrize(
+    ("target", "problem", "asked"),
+    [("vertex", None, 2), ("vertex", DENIED, 2), ("vertex", LOGGED_OUT, 1), ("process", None, 0)],
+)
+def test_a_log_that_could_not_be_read_as_its_run_ended_is_read_by_the_next_command(
+    store: Store, target: str, problem: RsctlError | None, asked: int
+) -> None:
+    world = World(store, target)
+    world.target.problem = problem
+    for number in range(3):
+        world.add(number, "failed" if number == 2 else "succeeded")
+        world.current.conclude(world.trials[number], store.find(f"job-{number}").state, 0, None)
+    take_over(world.current, world.follower, world.outcomes)
+    assert world.target.collected == ["job-0", "job-1"][:asked]
+    assert world.seen.findings == ([problem.findings[0].message] if problem else [])
 
 
 @pytest.mark.parametrize(
