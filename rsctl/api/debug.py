@@ -47,7 +47,7 @@ class RunInspection(Struct, kw_only=True):
 
 
 def inspect_run(run: RunRecord) -> RunInspection:
-    """Ask the nodes of a run what they do. Raises RsctlError if that is not possible."""
+    """Ask the nodes of a collected run what they do. Raises RsctlError if that is not possible."""
     target = get(run.target)
     if not isinstance(target, AskableTarget) or run.state.is_final:
         return _last_reports(run)
@@ -97,7 +97,6 @@ def _answers(
 
 def _last_reports(run: RunRecord) -> RunInspection:
     """The last reports of a run that has ended, or whose nodes cannot be asked."""
-    get(run.target).collect(run.run)
     found: dict[str, NodeReport] = {}
     reports = StallReports()
     with closing(RunReader(RunFolder(run.run), {})) as reader:

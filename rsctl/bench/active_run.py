@@ -45,7 +45,6 @@ class ActiveRun:
         self._tail: RunReader | None = None
         self._cursor: Cursor = {}
         self._codes: set[str] = set()
-        self._reported: set[str] = set()
         self._cancel_at = 0.0
         self._is_drained_late = is_drained_late
 
@@ -72,7 +71,7 @@ class ActiveRun:
         return next((str(fact.value) for fact in facts if fact.name == FAILED_NODE), None)
 
     def poll(self) -> list[Finding]:
-        """Ask its target for its state; returns what prevents an answer, each problem once.
+        """Ask its target for its state; returns what prevents an answer.
 
         Raises DiskFull: the end of the run could not be recorded, however often it is asked for;
         and ResultUnknown if there was no answer for long.
@@ -83,8 +82,7 @@ class ActiveRun:
         except (DiskFull, ResultUnknown):
             raise
         except RsctlError as problem:
-            problems = [f for f in problem.findings if f.message not in self._reported]
-            self._reported |= {finding.message for finding in problems}
+            problems = [*problem.findings]
         run = self._store.get(self.trial.run)
         self.run = with_final_state(run) if run else None
         return problems
@@ -105,16 +103,20 @@ class ActiveRun:
                 self._codes.add(event.finding.code)
         return events
 
-    def cancel(self, now: float) -> None:
-        """Ask it to end, again and again: one that is just being started may miss the first."""
+    def cancel(self, now: float) -> list[Finding]:
+        """Ask it to end, again and again: one that is just being started may miss the first.
+
+        Returns what prevents it.
+        """
         has_ended = self.run is not None and self.run.state.is_final
         if self.is_over or has_ended or now < self._cancel_at:
-            return
+            return []
         self._cancel_at = now + _CANCEL_AGAIN
         try:
             self._target.cancel(self.trial.run)
         except RsctlError as problem:
-            self._reported |= {finding.message for finding in problem.findings}
+            return [*problem.findings]
+        return []
 
     def close(self) -> None:
         """Close its files."""

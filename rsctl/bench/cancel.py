@@ -6,11 +6,12 @@ from time import monotonic, sleep
 
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord, Trial
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.findings import NO_ANSWER
 from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import now
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets import get
 
 _POLL_SECONDS = 0.2
@@ -18,11 +19,27 @@ _ASK_SECONDS = 5.0
 
 
 def request_cancel(store: Store, bench: BenchRecord) -> None:
-    """Request that its unfinished runs end, and wait for none. Raises RsctlError."""
+    """Request that its unfinished runs end, and wait for none.
+
+    Raises RsctlError after all others were asked; it names each run that continues.
+    """
     record = Benches(store).get(bench.bench) or bench
-    for trial in record.latest().values():
-        if not trial.state.is_final:
-            _cancel(store, trial)
+    trials = [trial for trial in record.latest().values() if not trial.state.is_final]
+    problem, findings = None, list[Finding]()
+    for name in dict.fromkeys(packed_job(trial.run) or trial.run for trial in trials):
+        run = store.get(name)
+        if run is None or run.state.is_final:
+            continue
+        if problem is None or problem.exit_code is not ExitCode.ENVIRONMENT:  # which is of all
+            try:
+                get(run.target).cancel(run.run)
+                continue
+            except RsctlError as caught:
+                problem = caught
+        unknown = ResultUnknown(run, *problem.findings) if run.is_located else problem
+        findings += unknown.findings
+    if problem:
+        raise RsctlError(problem.exit_code, *dict.fromkeys(findings))
 
 
 def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecord:
@@ -51,12 +68,6 @@ def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecor
     message = f"runs of {bench.bench} have not ended after {seconds:g} s"
     remedy = f"they have been asked to end: rsctl bench status {bench.bench}"
     raise RsctlError(ExitCode.TIMED_OUT, error("cancel", message, remedy))
-
-
-def _cancel(store: Store, trial: Trial) -> None:
-    run = store.get(packed_job(trial.run) or trial.run)
-    if run is not None and not run.state.is_final:
-        get(run.target).cancel(run.run)
 
 
 def _has_ended(store: Store, benches: Benches, bench: BenchRecord, trial: Trial) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
 from rsctl.bench.active_run import ActiveRun
@@ -10,7 +10,7 @@ from rsctl.bench.observer import BenchObserver
 from rsctl.bench.packed import Pack, packs_of
 from rsctl.bench.records import BenchRecord, Trial
 from rsctl.clients.endpoints import Endpoints
-from rsctl.findings import JobState
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Event
 from rsctl.runs.unknown_result import ResultUnknown
@@ -24,8 +24,8 @@ _SLICE_SECONDS = 0.1
 class Follower:
     """The active runs; `note` records the state of a trial.
 
-    A process that only watches a bench leaves polling to its driver. `unknown` is the error of a
-    run that it gave up: its state could not be read for long, and its trial stays as it is.
+    A process that only watches a bench leaves polling to its driver. `unknown` is the error of the
+    runs that it gave up: their state could not be read for long, and their trials stay as they are.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Follower:
         self._note = note
         self._active: dict[str, ActiveRun] = {}
         self._shown: set[str] = set()  # slots
+        self._told: set[Finding] = set()
         self.unknown: ResultUnknown | None = None
         quota = target.info.quota
         factor = Endpoints.of_environment().time_scale
@@ -73,12 +74,11 @@ class Follower:
                 try:
                     problems = active.poll()
                 except ResultUnknown as problem:
-                    self.unknown = self.unknown or problem
+                    self._give_up(problem)
                     self.drop(active.trial.run)
                     self._target.release(active.trial.run)
                     continue
-                for finding in problems:
-                    self._observer.finding(finding)
+                self.tell(problems)
                 self._note_state(active)
             else:
                 active.update_from(trials.get(active.trial.run, active.trial))
@@ -106,6 +106,18 @@ class Follower:
                     self._note(trial)
             self._observer.events(trial, part)
 
+    def tell(self, problems: list[Finding]) -> None:
+        """Show what prevents an answer or a cancellation, once for all runs."""
+        for finding in problems:
+            if finding not in self._told:
+                self._told.add(finding)
+                self._observer.finding(finding)
+
+    def _give_up(self, problem: ResultUnknown) -> None:
+        """Keep the error; each further run that continues is named in it too."""
+        self.unknown = self.unknown or problem
+        self.unknown.findings = (*dict.fromkeys((*self.unknown.findings, *problem.findings)),)
+
     def _note_state(self, active: ActiveRun) -> None:
         """Record its state; its end is recorded when all of its log is here."""
         state = active.run.state if active.run else active.trial.state
@@ -113,10 +125,22 @@ class Follower:
             active.trial.state = state
             self._note(active.trial)
 
+    def collect(self, runs: Iterable[str]) -> None:
+        """Bring the rest of the logs of ended runs in a cloud here, if they are not."""
+        for run in runs if self._target.info.is_managed else ():
+            try:
+                self._target.reconcile(run)
+            except RsctlError as problem:
+                self.tell([*problem.findings])
+                if problem.exit_code is ExitCode.ENVIRONMENT:  # which is of all runs
+                    return
+            finally:
+                self._target.release(run)
+
     def cancel(self) -> None:
         """Ask all of them to end."""
         for active in self._active.values():
-            active.cancel(monotonic())
+            self.tell(active.cancel(monotonic()))
 
     def drop(self, run: str) -> None:
         """Follow a run no longer."""

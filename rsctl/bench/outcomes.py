@@ -125,7 +125,7 @@ class Outcomes:
                 continue
             self._keep_slots(active, active.progress, is_driver)
             if is_driver and active.run.attempt > 1:  # it would run all of its slots again
-                active.cancel(monotonic())
+                self._follower.tell(active.cancel(monotonic()))
 
     def _keep_slots(self, active: ActiveRun, progress: PackProgress, is_driver: bool) -> None:
         """As `keep_slots`, of one job. Lines of a cloud's log may come late: its slots wait."""

@@ -211,8 +211,8 @@ class _Driver:
             state = self._final_state(bench, is_ending)
             if state is not bench.state:
                 self._current.enter(state)
-        if self._starter.problem:
-            raise self._starter.problem
+        if problem := self._follower.unknown or self._starter.problem:
+            raise problem
         return self._current.reload()
 
     def _final_state(self, bench: BenchRecord, is_ending: bool) -> JobState:

@@ -27,8 +27,10 @@ from rsctl.runs.stream.aggregates import quantile as quantile
 from rsctl.runs.stream.events import MetricEvent, parse_time
 from rsctl.runs.stream.headline import Headline
 from rsctl.runs.stream.metrics import MACHINES, MetricSpec
+from rsctl.targets.managed.progress import kept_progress
 
 _NO_STEPS = "the log has no steps: give a metric's regex a group `step`"
+_UNREAD = "its log could not be read to the end"
 _ONE_STEP = "the log has only one step, and the time of a step needs two"
 
 
@@ -150,6 +152,10 @@ class SampleReader:
             name: logged[name].sample() if name in logged else sample_of([], specs[name])
             for name in names
         }
+        progress = kept_progress(store, self._run.run) if self._run.state.is_final else None
+        if progress is not None and not progress.is_complete:
+            for sample in found.values():
+                sample.reason = sample.reason if sample.total else _UNREAD
         series = [each for metric in logged.values() for each in metric.durations.values()]
         steps = sample_of(steady_steps(series), MetricSpec(goal="min", unit="s"))
         if not steps.n:

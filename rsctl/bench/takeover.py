@@ -8,6 +8,7 @@ from rsctl.bench.outcomes import Outcomes
 from rsctl.bench.packed import trials_in
 from rsctl.bench.records import Trial
 from rsctl.findings import JobState
+from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 from rsctl.target_info import target_info
 
@@ -15,8 +16,10 @@ from rsctl.target_info import target_info
 def take_over(current: CurrentBench, follower: Follower, outcomes: Outcomes) -> list[Trial]:
     """Follow the active runs and record those that have ended in the meantime.
 
-    Returns the runs that were recorded, but perhaps not sent.
+    Reads the logs of ended runs that their cloud did not let the earlier driver read. Returns the runs that were recorded, but perhaps not sent.
     """
+    ended = [t for t in current.record.latest().values() if t.state is JobState.SUCCEEDED]
+    follower.collect(trial.run for trial in ended if packed_job(trial.run) is None)
     unsent = []
     for trial in current.unfinished():
         if _may_be_unsent(current.store, trial.run):

@@ -7,7 +7,7 @@ import typer
 from rsctl.api.debug import RunInspection, inspect_run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.runs import find_run
+from rsctl.cli.runs import find_run_collected
 from rsctl.cli.show import print_json, print_message
 from rsctl.runs.home import run_directory
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -23,8 +23,7 @@ def command(run: options.RunId, output: options.Output = "text") -> None:
     Exit code: 0; 1 if no node answers; 2 if an ended run has no report; 4 if the target's nodes
     cannot be asked and have not reported.
     """
-    handle = find_run(run)
-    found = inspect_run(handle.status())
+    found = inspect_run(find_run_collected(run).record)
     if output == "json":
         print_json(found)
     else:

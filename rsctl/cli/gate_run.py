@@ -55,7 +55,8 @@ class BenchRunner:
             with Interrupts().listening() as interrupts:
                 code = drive(prepared, bench, _View(), self._options, interrupts)
             if code in _ENDS:
-                message = f"{bench.id} is not complete: run the same command again to continue"
+                message = f"{bench.id} is not complete: to continue, run the same command "
+                message += "without --new"
                 raise RsctlError(ExitCode(code), note("interrupted", message))
         except RsctlError:
             keep_verdict(1, partial(write_unfinished, self._reports, bench.id))

@@ -46,7 +46,7 @@ def command(
     shown = handle.metrics(name, nodes=nodes, follow=follow)
     if not follow:
         shown = first_awaited(handle.id, shown)
-        handle.reload()
+        handle = find_run(handle.id)  # shows why the cloud gives no answer
         _require(handle, name)
     if output == "json" or follow:
         for metric in shown:

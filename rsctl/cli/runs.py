@@ -33,6 +33,17 @@ def find_run(reference: str, *, asks_cloud: bool = True) -> Run:
     return handle
 
 
+def find_run_collected(reference: str) -> Run:
+    """Return a run, as `find_run` does, with its log and metrics.
+
+    Raises RsctlError, also if the cloud refuses; shows why it gives no answer.
+    """
+    handle = find_run(reference, asks_cloud=False)
+    with silence_told(handle.id):
+        handle.collect()  # before it is reconciled, which would tell the same error
+    return find_run(handle.id)
+
+
 def find_run_or_bench(reference: str) -> Run | Bench:
     """Return a run, as `find_run` does, or a bench. Raises RsctlError if none or several match."""
     with silence_told(reference):

@@ -44,13 +44,14 @@ def command(
 
 
 def _tracked(reference: str) -> RunRecord:
-    handle = run(reference, on_outdated=show_outdated)
-    handle.collect()
-    if plan_of(handle.record) is None:
+    handle = run(reference, is_reconciled=False)
+    handle.collect()  # before it is reconciled, which would tell the same error
+    record = run(handle.id, on_outdated=show_outdated).record
+    if plan_of(record) is None:
         message = f"{handle.id} has no trackers: its job has no tracking"
         remedy = "add tracking: [{tensorboard: DIR}] to the job; or use rsctl export"
         raise RsctlError(ExitCode.USAGE, error("tracking", message, remedy))
-    return run(handle.id).record
+    return record
 
 
 def _shown(record: RunRecord) -> dict[str, object]:

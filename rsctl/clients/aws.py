@@ -9,7 +9,13 @@ from typing import Any
 
 from rsctl.clients.aws_errors import AwsError, FindKnown, aws_errors
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.errors import AWS_LOGIN, NO_CREDENTIALS, NoAnswer
+from rsctl.clients.errors import (
+    AWS_LOGIN,
+    NO_CREDENTIALS,
+    OF_OTHER_TYPES,
+    NoAnswer,
+    no_answer,
+)
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.sessions import aws_client, aws_regions, aws_session
 from rsctl.findings import ExitCode, RsctlError, error
@@ -49,21 +55,23 @@ class Aws:
         operation: str,
         parameters: Mapping[str, Any] | None = None,
         retry: bool = True,
+        member: str | None = None,
     ) -> dict[str, Any]:
         """Call an operation by boto3's name for it; with `retry` again until there is an answer,
         which only calls that may be repeated can be.
 
-        Raises NoAnswer after all tries, AwsError for an answer that is an error, and RsctlError if
+        An answer without a value of `member` is not one, such as the page of a proxy. Raises
+        NoAnswer after all tries, AwsError for an answer that is an error, and RsctlError if
         the call cannot be made.
         """
         tries = self.retries.tries if retry else 1
         for attempt in range(1, tries):
             try:
-                return self._request_once(service, operation, parameters or {})
+                return self._request_once(service, operation, parameters or {}, member)
             except NoAnswer:
                 self.retries.before_retry(attempt)
         try:
-            return self._request_once(service, operation, parameters or {})
+            return self._request_once(service, operation, parameters or {}, member)
         except NoAnswer as problem:
             if not retry:
                 raise
@@ -101,18 +109,32 @@ class Aws:
             return self._clients[service, tries]
 
     def _request_once(
-        self, service: str, operation: str, parameters: Mapping[str, Any]
+        self, service: str, operation: str, parameters: Mapping[str, Any], member: str | None
     ) -> dict[str, Any]:
         try:
             with aws_errors(service, self._path, self._find_known):
-                answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
-                return answer
+                call = getattr(self.client(service), operation)
+                try:
+                    answer: dict[str, Any] | None = call(**parameters)
+                except OF_OTHER_TYPES:
+                    answer = None
+            if answer is None or _is_page(service, answer) or (member and not answer.get(member)):
+                raise no_answer(service, "the answer is not the JSON that it documents")
+            return answer
         except AwsError as problem:
             if problem.findings[0].code in _CREDENTIAL_CODES:
                 with self._lock:
                     self._session = None
                     self._clients.clear()
             raise
+
+
+def _is_page(service: str, answer: Mapping[str, Any]) -> bool:
+    """Whether an answer, which boto3 takes for an empty one, is a proxy's page; not an object."""
+    if service == "s3":
+        return False
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return "html" in headers.get("content-type", "")
 
 
 def _no_such_region(region: str) -> RsctlError | None:

@@ -27,6 +27,20 @@ _PERMISSIONS = {
 }
 """S3's operations whose permissions have other names."""
 
+_OTHER_REGION = KnownError(
+    "bucket-region",
+    "find the bucket's region with `aws s3api get-bucket-location --bucket NAME`, and use a bucket "
+    "in the job's region; to copy files that are there: `aws s3 cp --recursive --region REGION`",
+)
+"""S3 redirects a call that boto3, which looks for the bucket's region, has not led there."""
+
+_REDIRECTED = frozenset(
+    {
+        *("PermanentRedirect", "301", "TemporaryRedirect", "307"),
+        "IllegalLocationConstraintException",
+    }
+)
+
 CREATE_BUCKET = "create it: `aws s3 mb s3://NAME`, or use another bucket"
 _CLOCK = "set this machine's clock: AWS accepts only current signatures"
 _UNKNOWN = "AWS does not recognize these credentials"
@@ -197,6 +211,8 @@ def _answered(
         return NoAnswer(text, ExitCode.REFUSED, error("cloud", text, "try again later"))
     if service == "s3" and code in ACCESS_DENIED and "perform: " not in message:
         message += f": it requires s3:{_PERMISSIONS.get(operation, operation)}"
+    if service == "s3" and (code in _REDIRECTED or "' is wrong; expecting '" in message):
+        return aws_error(code, message, path, lambda *_: _OTHER_REGION)
     return aws_error(code, message, path, find_known)
 
 

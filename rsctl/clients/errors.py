@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+
+OF_OTHER_TYPES = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What vendors' libraries raise as they read an answer whose JSON is not what they expect."""
 
 NO_CREDENTIALS = "credentials-missing"
 """The code of a finding that no cloud credentials are here at all."""
@@ -38,3 +43,13 @@ def no_answer(who: str, reason: str, sent: bool = True) -> NoAnswer:
     remedy = "check the network, then run the command again"
     finding = error("network", f"{who} gives no answer: {reason}", remedy)
     return NoAnswer(reason, ExitCode.ENVIRONMENT, finding, sent=sent)
+
+
+def next_page(who: str, token: Any, last: Any) -> str:
+    """The token of the next page, empty after the last one.
+
+    Raises NoAnswer for the token of the page before: the list would not end.
+    """
+    if token and token == last:
+        raise no_answer(who, "it repeats a page of its list")
+    return str(token or "")

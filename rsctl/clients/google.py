@@ -8,7 +8,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.errors import GOOGLE_LOGIN, NO_CREDENTIALS, NoAnswer, no_answer
+from rsctl.clients.errors import (
+    GOOGLE_LOGIN,
+    NO_CREDENTIALS,
+    OF_OTHER_TYPES,
+    NoAnswer,
+    no_answer,
+)
 from rsctl.clients.google_errors import error_message, google_error
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.sessions import connection_problem, google_request, google_session
@@ -93,6 +99,8 @@ class Google:
             raise _not_accepted(problem) from None
         except (exceptions.TransportError, requests.RequestException) as problem:
             raise no_answer(urlsplit(url).netloc, connection_problem(problem)) from None
+        except OF_OTHER_TYPES:
+            raise _without_token() from None
 
     def identity(self) -> str:
         """Whose credentials they are, once a token shows that they are good. Raises RsctlError."""
@@ -124,9 +132,9 @@ def is_transient(answer: Any) -> bool:
     return answer.status_code in _TRANSIENT
 
 
-def body_of(answer: Any) -> dict[str, Any]:
+def body_of(answer: Any, *members: str) -> dict[str, Any]:
     """The JSON object that a `requests.Response` brings. Raises NoAnswer if it brings something
-    else, such as the page of a proxy.
+    else, such as the page of a proxy, or no value of one of these members.
     """
     try:
         body = answer.json()
@@ -134,6 +142,8 @@ def body_of(answer: Any) -> dict[str, Any]:
         body = None
     if not isinstance(body, dict):
         raise no_answer(urlsplit(str(answer.url)).netloc, "the answer is not a JSON object")
+    if lacking := [member for member in members if not body.get(member)]:
+        raise no_answer(urlsplit(str(answer.url)).netloc, f"the answer has no {lacking[0]}")
     return body
 
 
@@ -173,6 +183,13 @@ def renew(credentials: Any, endpoints: Endpoints) -> None:
         raise no_answer("oauth2.googleapis.com", _first_line(problem)) from None
     except exceptions.GoogleAuthError as problem:
         raise _not_accepted(problem) from None
+    except OF_OTHER_TYPES:
+        raise _without_token() from None
+
+
+def _without_token() -> NoAnswer:
+    """google-auth reads the JSON of an access token without a check of its types."""
+    return no_answer("the service of access tokens", "the answer is not a JSON object with a token")
 
 
 def _charged_to(credentials: Any, project: str | None) -> Any:

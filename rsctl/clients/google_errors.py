@@ -59,6 +59,7 @@ _KNOWN = (
         pattern=re.compile("quota restrictions|builds quota"),
     ),
     KnownError("not-found", "correct the name, or create the resource", codes=frozenset({"404"})),
+    KnownError("cloud", "check the network and its proxy", codes=frozenset({"3xx"})),
     KnownError("cloud", "try again later", codes=frozenset({"5xx"})),
 )
 """By HTTP status, or reason of an ErrorInfo; the first that fits counts. `{page}` is where a

@@ -20,6 +20,7 @@ from rsctl.images.events import Show
 from rsctl.job.job import Job
 from rsctl.plan import make_plan
 from rsctl.runs.store import Store
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.base import Submission
 from rsctl.targets.local.process import ProcessTarget
 from tests.bench.test_run import Recording, ledger, prepared_at, ran
@@ -154,6 +155,22 @@ def test_without_credentials_nothing_more_is_tried(ledger: Path) -> None:
     [bench] = Benches(Store()).benches()
     assert bench.state is JobState.RUNNING
     assert ran(ledger) == {"a": 1}
+
+
+def test_a_run_that_continues_is_named_rather_than_a_refused_submission(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as where credentials expire between two submissions."""
+    target, start, observer = on(ledger.parent, [None, LOGGED_OUT], parallel=2)
+
+    def poll(run: str) -> bool:
+        if "log in" in observer.findings:
+            raise ResultUnknown(Store().find(run), *LOGGED_OUT.findings)
+        return False
+
+    monkeypatch.setattr(target, "poll", poll)
+    with pytest.raises(ResultUnknown, match="was accepted"):
+        start()
 
 
 def test_a_run_that_got_no_machines_is_tried_again(

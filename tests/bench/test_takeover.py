@@ -29,6 +29,7 @@ from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import Event, FindingEvent, StateEvent
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.target_info import target_info
 from rsctl.targets.base import Unanswered
 
@@ -46,6 +47,7 @@ class Target:
         self.info = target_info(name)
         self.over: set[str] = set()
         self.cancelled: list[str] = []
+        self.collected: list[str] = []
         self.problem: RsctlError | None = None
         self.built: list[str] = []
 
@@ -58,6 +60,14 @@ class Target:
         self.cancelled.append(run)
         if self.problem:
             raise self.problem
+
+    def reconcile(self, run: str) -> None:
+        self.collected.append(run)
+        if self.problem:
+            raise self.problem
+
+    def release(self, run: str) -> None:
+        """Nothing is held."""
 
     def have_image(self, submission: Any, show: Any) -> str | None:
         self.built.append(submission.plan.image.tag)
@@ -221,6 +231,30 @@ def test_what_prevents_an_answer_is_shown_once(world: World) -> None:
     assert world.seen.findings == ["not you"]
 
 
+def test_what_prevents_a_cancellation_is_shown_once(world: World) -> None:
+    for number in range(2):
+        world.add(number)
+        world.follower.add(world.trials[number])
+    world.target.problem = DENIED
+    world.follower.cancel()
+    assert len(world.target.cancelled) == 2
+    assert world.seen.findings == ["not you"]
+    poll(world)
+    assert world.seen.findings == ["not you"]
+
+
+def test_each_run_that_continues_without_an_answer_is_named(world: World) -> None:
+    for number in range(2):
+        world.add(number)
+        world.follower.add(world.trials[number])
+        world.target.problem = ResultUnknown(world.store.find(f"job-{number}"), *DENIED.findings)
+        poll(world)
+    assert len(world.follower) == 0
+    assert world.follower.unknown is not None
+    why, first, second = world.follower.unknown.findings
+    assert (why.message, "job-0" in first.message, "job-1" in second.message) == ("not you", 1, 1)
+
+
 def test_who_only_watches_asks_no_target(world: World) -> None:
     world.add(0, "failed")
     world.follower.add(world.trials[0])
@@ -254,8 +288,7 @@ def test_a_run_is_asked_to_end_again_and_again_until_it_has(world: World) -> Non
         active.cancel(now)
     assert len(world.target.cancelled) == 3
     world.target.problem = DENIED
-    active.cancel(99.0)  # what prevents it is shown by no poll again
-    assert active.poll() == []
+    assert active.cancel(99.0) == active.poll() == [*DENIED.findings]
     world.target.problem = None
     world.enter(0, "cancelled")
     active.poll()
@@ -457,6 +490,23 @@ def test_who_takes_over_follows_and_records_and_sends_what_was_not_sent(store: S
 
 
 @pytest.mark.parametrize(
+    ("target", "problem", "asked"),
+    [("vertex", None, 2), ("vertex", DENIED, 2), ("vertex", LOGGED_OUT, 1), ("process", None, 0)],
+)
+def test_a_log_that_could_not_be_read_as_its_run_ended_is_read_by_the_next_command(
+    store: Store, target: str, problem: RsctlError | None, asked: int
+) -> None:
+    world = World(store, target)
+    world.target.problem = problem
+    for number in range(3):
+        world.add(number, "failed" if number == 2 else "succeeded")
+        world.current.conclude(world.trials[number], store.find(f"job-{number}").state, 0, None)
+    take_over(world.current, world.follower, world.outcomes)
+    assert world.target.collected == ["job-0", "job-1"][:asked]
+    assert world.seen.findings == ([problem.findings[0].message] if problem else [])
+
+
+@pytest.mark.parametrize(
     ("target", "state", "is_located", "is_unsent"),
     [
         ("vertex", "queued", False, True),
@@ -580,6 +630,24 @@ def test_only_runs_that_go_on_are_asked_to_end(
     world.add(2)
     request_cancel(world.store, world.current.record)
     assert target.cancelled == ["job-0"]
+
+
+@pytest.mark.parametrize(("problem", "asked"), [(DENIED, 3), (LOGGED_OUT, 1)])
+def test_each_run_that_cannot_be_cancelled_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch, problem: RsctlError, asked: int
+) -> None:
+    """Without credentials the cloud is asked once."""
+    monkeypatch.setattr(cancel_module, "get", lambda _: world.target)
+    world.target.problem = problem
+    for number in range(3):
+        world.add(number)
+    with pytest.raises(RsctlError) as caught:
+        request_cancel(world.store, world.current.record)
+    assert len(world.target.cancelled) == asked
+    assert caught.value.exit_code is problem.exit_code
+    why, *runs = caught.value.findings
+    assert why == problem.findings[0]
+    assert [f"job-{n}" in run.message for n, run in enumerate(runs)] == [True] * 3
 
 
 def test_a_bench_that_was_forgotten_meanwhile(world: World) -> None:

@@ -474,7 +474,7 @@ def test_a_gate_of_a_run_whose_result_is_unknown_can_be_continued(
     monkeypatch.setattr("rsctl.bench.run.run_bench", lost)
     done = rsctl("gate", "job.yaml", "--update-baseline")
     assert (done.code, done.err.count("there is no answer")) == (9, 1)
-    assert " is not complete: run the same command again to continue\n" in done.err
+    assert " is not complete: to continue, run the same command without --new\n" in done.err
 
 
 def test_a_gate_of_curves_names_the_steps_that_are_worse(rsctl: Cli) -> None:

@@ -154,13 +154,24 @@ def test_with_expired_credentials_what_is_stored_is_written(
     assert rsctl(*command.split(), RUN).code == 0
 
 
+def silent(_run: str) -> NoReturn:
+    raise RsctlError(ExitCode.ENVIRONMENT, warning("network", "there is no answer"))
+
+
+@pytest.mark.parametrize("command", ["metrics", "metrics --plot", "track", "debug"])
+def test_without_an_answer_of_the_cloud_that_is_told_once(
+    rsctl: Cli, cloud: SilentCloud, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(VERTEX, "reconcile", silent)
+    done = rsctl(*command.split(), RUN)
+    assert done.err.startswith(f"{RUN} may be out of date:\nwarning: there is no answer\n")
+    assert done.err.count("there is no answer") == 1
+
+
 @pytest.mark.parametrize("command", ["report -o file", "export --format json -o file.json"])
 def test_without_an_answer_of_the_cloud_what_is_stored_is_written(
     rsctl: Cli, cloud: SilentCloud, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    def silent(_run: str) -> NoReturn:
-        raise RsctlError(ExitCode.ENVIRONMENT, warning("network", "there is no answer"))
-
     monkeypatch.setattr(VERTEX, "reconcile", silent)
     done = rsctl(*command.split(), RUN)
     assert done.code == 3
@@ -190,7 +201,8 @@ def test_expired_credentials_are_told_once_and_that_the_job_continues(
     monkeypatch.setattr(VERTEX, "events", lambda run, *_, **__: expired(run))
     watched = rsctl("watch", RUN)
     assert (watched.code, watched.err) == (9, done.err)
-    for command in ("logs", "logs -f", "logs --failed", "metrics", "metrics -f", "metrics --plot"):
+    logs, metrics = ("logs", "logs -f", "logs --failed"), ("metrics", "metrics -f", "metrics --plot")
+    for command in (*logs, *metrics, "track", "debug"):
         shown = rsctl(*command.split(), RUN)
         assert shown.err.startswith("error: they have expired\n    -> log in\n")
         assert shown.err.count("they have expired") == 1

@@ -182,6 +182,27 @@ def test_the_status_counts_where_the_code_is_unknown(status: int, code: str) -> 
     assert made.findings[0].code == code
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "message"),
+    [
+        ("PermanentRedirect", 301, "must be addressed using the specified endpoint"),
+        ("301", 301, "Moved Permanently"),
+        ("TemporaryRedirect", 307, "Please re-send this request"),
+        ("307", 307, "Temporary Redirect"),
+        ("IllegalLocationConstraintException", 400, "The eu-west-2 location constraint is not"),
+        (
+            "AuthorizationHeaderMalformed",
+            400,
+            "the region 'us-east-1' is wrong; expecting 'eu-west-1'",
+        ),
+    ],
+)
+def test_a_bucket_in_another_region_has_a_remedy(code: str, status: int, message: str) -> None:
+    (finding,) = answered(code, status, message).findings
+    assert (finding.code, message in finding.message) == ("bucket-region", True)
+    assert "aws s3api get-bucket-location --bucket NAME" in str(finding.remedy)
+
+
 @pytest.mark.parametrize("status", [400, 428, 501, 505])
 def test_other_statuses_are_refusals(status: int) -> None:
     made = answered("Odd", status, message=None)

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import requests
 from google.auth import exceptions
+from google.oauth2.credentials import Credentials
 from urllib3.exceptions import MaxRetryError, NewConnectionError
 
+from rsctl.clients import google as module
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import GOOGLE_LOGIN, NO_CREDENTIALS, NoAnswer
 from rsctl.clients.google import Google, body_of, google_credentials, renew
@@ -235,6 +237,20 @@ def test_a_token_service_that_gives_no_answer() -> None:
         renew(Lost(), Endpoints())
     message = "oauth2.googleapis.com gives no answer: TransportError"
     assert caught.value.findings[0].message == message
+
+
+@pytest.mark.parametrize("body", ["null", "[]", "5", '"x"', "{}", "<html>log in</html>"])
+def test_an_answer_of_the_token_service_without_a_token(
+    monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    credentials = Credentials(
+        *(None, "refresh"), token_uri="https://x.example", client_id="me", client_secret="s"
+    )
+    sent = SimpleNamespace(status=200, data=body.encode(), headers={})
+    monkeypatch.setattr(module, "google_request", lambda _: lambda *_, **__: sent)
+    with pytest.raises(RsctlError) as caught:
+        renew(credentials, Endpoints())
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
 
 
 @pytest.mark.parametrize(("status", "is_kept"), [(401, False), (403, True), (200, True)])

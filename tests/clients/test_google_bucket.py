@@ -129,6 +129,13 @@ def test_a_list_comes_by_pages_with_digests() -> None:
     assert session.calls[2] == ("GET", url, {"params": {"prefix": "", "fields": fields}})
 
 
+def test_a_list_that_repeats_its_page_ends() -> None:
+    made, session, _ = bucket(*[answer(200, {"nextPageToken": "more"})] * 5)
+    with pytest.raises(NoAnswer, match="it repeats a page of its list"):
+        list(made.objects(""))
+    assert len(session.calls) == 2
+
+
 @pytest.mark.parametrize(
     "act",
     [

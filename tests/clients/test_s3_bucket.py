@@ -169,6 +169,14 @@ def test_a_list_comes_by_pages() -> None:
         assert list(bucket(last)[0].objects("")) == []
 
 
+def test_a_list_that_repeats_its_page_ends() -> None:
+    page = {"IsTruncated": True, "NextContinuationToken": "more"}
+    made, service = bucket(*[page] * 5)
+    with pytest.raises(NoAnswer, match="it repeats a page of its list"):
+        list(made.objects(""))
+    assert len(service.calls) == 2
+
+
 MD5 = ETAG.strip('"')
 
 

@@ -154,6 +154,8 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
             f"status {bench.id}   continue: {bench.record.command()}   cancel: rsctl bench cancel "
             f"{bench.id}"
         ]
+    if exit_code == ExitCode.RESULT_UNKNOWN:
+        return [f"follow these runs, and run the others: {bench.record.command()}"]
     if exit_code:
         return [f"run the missing and failed runs again: {bench.record.command()}"]
     return [f"show it again: rsctl bench status {bench.id}"]

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.errors import NoAnswer, no_answer
+from rsctl.clients.errors import NoAnswer, next_page, no_answer
 from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.google_errors import error_message, google_error
 from rsctl.clients.retries import RetryPolicy
@@ -104,11 +104,14 @@ class GoogleBucket:
             if answer.status_code == 404:
                 raise self._no_bucket()
             body = body_of(answer)
-            for item in body.get("items", ()):
+            for item in body.get("items") or ():
                 yield _stored(item)
-            if not body.get("nextPageToken"):
+            token = next_page(
+                urlsplit(url).netloc, body.get("nextPageToken"), query.get("pageToken")
+            )
+            if not token:
                 return
-            query["pageToken"] = str(body["nextPageToken"])
+            query["pageToken"] = token
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
         """See Bucket.digests. An object that was composed from other objects has no MD5."""
@@ -156,14 +159,14 @@ class GoogleBucket:
 
     def _generation(self, name: str) -> str | None:
         answer = self._google.request("GET", self._object(name), ok=(200, 404), path=self._path)
-        return str(body_of(answer)["generation"]) if answer.status_code == 200 else None
+        return str(body_of(answer, "generation")["generation"]) if answer.status_code == 200 else None
 
     def _upload(self, name: str, upload: Upload) -> str:
         for attempt in range(1, self._retries.tries + 1):
             session = self._open_upload(name, upload)
             answer = self._send(session, upload) if session else None
             if answer is not None:
-                return str(body_of(answer)["generation"])
+                return str(body_of(answer, "generation")["generation"])
             # 412: another process has just uploaded the same; 404, 410: this session has ended.
             if generation := self._generation(name):
                 return generation

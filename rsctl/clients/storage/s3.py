@@ -9,7 +9,7 @@ from typing import Any
 from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError, aws_errors
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.errors import no_answer
+from rsctl.clients.errors import next_page, no_answer
 from rsctl.clients.storage import (
     LoadedObject,
     ObjectChanged,
@@ -89,9 +89,11 @@ class S3Bucket:
             answer = self._aws.request("s3", "list_objects_v2", query)
             for item in answer.get("Contents", ()):
                 yield StoredObject(item["Key"], int(item["Size"]), item["ETag"])
-            if not answer.get("IsTruncated") or not answer.get("NextContinuationToken"):
+            more = answer.get("NextContinuationToken") if answer.get("IsTruncated") else None
+            token = next_page("s3", more, query.get("ContinuationToken"))
+            if not token:
                 return
-            query["ContinuationToken"] = answer["NextContinuationToken"]
+            query["ContinuationToken"] = token
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
         """See Bucket.digests. Checksums of parts are not checksums of the content."""

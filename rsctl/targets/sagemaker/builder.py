@@ -93,12 +93,12 @@ class CodeBuild:
 
     def _start(self, request: dict[str, Any]) -> Build:
         try:
-            started = self._aws.request("codebuild", "start_build", request)
+            started = self._aws.request("codebuild", "start_build", request, member="build")
         except AwsError as problem:
             if problem.code != "ResourceNotFoundException":
                 raise
             self._create_project()
-            started = self._aws.request("codebuild", "start_build", request)
+            started = self._aws.request("codebuild", "start_build", request, member="build")
         build: Build = started["build"]
         return build
 
@@ -114,7 +114,9 @@ class CodeBuild:
         stream, shown, quiet = LogStream(self._aws), 0, 0
         for _ in self._retries.polls():
             log.check()
-            answer = self._aws.request("codebuild", "batch_get_builds", {"ids": [identity]})
+            answer = self._aws.request(
+                "codebuild", "batch_get_builds", {"ids": [identity]}, member="builds"
+            )
             build: Build = answer["builds"][0]
             phases = build.get("phases", [])
             for phase in phases[shown:]:

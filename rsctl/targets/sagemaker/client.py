@@ -102,7 +102,8 @@ class SageMakerService:
 def _create(aws: Aws, body: Mapping[str, Any]) -> AwsError | None:
     """Send the request; returns the error if its name is taken. Raises NoAnswer, RsctlError."""
     try:
-        aws.request("sagemaker", "create_training_job", body, retry=False)
+        created = "TrainingJobArn"
+        aws.request("sagemaker", "create_training_job", body, retry=False, member=created)
     except AwsError as problem:
         if problem.code != NOT_UNIQUE:
             raise
@@ -114,7 +115,9 @@ def _is_there(aws: Aws, address: JobAddress, run: str) -> bool:
     """Whether the run's job exists. Raises NoAnswer, and RsctlError if another has its name."""
     try:
         named = {"TrainingJobName": address.name}
-        found = aws.request("sagemaker", "describe_training_job", named, retry=False)
+        found = aws.request(
+            *("sagemaker", "describe_training_job", named), retry=False, member="TrainingJobStatus"
+        )
     except AwsError as problem:
         if problem.code == INVALID:
             return False

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError
 from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import next_page
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.inputs import inputs_of
@@ -130,11 +131,12 @@ def _quotas(aws: Aws) -> dict[str, float]:
     wanted = {"ServiceCode": "sagemaker"}
     found: dict[str, float] = {}
     while True:
-        page = aws.request("service-quotas", "list_service_quotas", wanted)
+        page = aws.request("service-quotas", "list_service_quotas", wanted, member="Quotas")
         found.update((quota["QuotaName"], quota["Value"]) for quota in page["Quotas"])
-        if not page.get("NextToken"):
+        token = next_page("service-quotas", page.get("NextToken"), wanted.get("NextToken"))
+        if not token:
             return found
-        wanted["NextToken"] = page["NextToken"]
+        wanted["NextToken"] = token
 
 
 def _buckets(job: Job) -> list[str]:

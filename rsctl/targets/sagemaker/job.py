@@ -106,7 +106,9 @@ class SageMakerJob:
     def _answer(self, retry: bool = True) -> dict[str, Any]:
         """DescribeTrainingJob's answer."""
         try:
-            return self._aws.request("sagemaker", "describe_training_job", self._name(), retry)
+            return self._aws.request(
+                *("sagemaker", "describe_training_job", self._name(), retry, "TrainingJobStatus")
+            )
         except AwsError as problem:
             raise self._refused(problem) from None
 

@@ -15,6 +15,7 @@ import msgspec
 
 from rsctl.clients.aws import Aws
 from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import next_page
 from rsctl.estimate.catalog.price_table import PriceTable, Rates
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.stream.events import now
@@ -63,9 +64,10 @@ def _products(aws: Aws) -> Iterator[Mapping[str, Any]]:
                 continue
             if isinstance(product, dict):
                 yield product
-        if not answer.get("NextToken"):
+        more = next_page("pricing", answer.get("NextToken"), token.get("NextToken"))
+        if not more:
             return
-        token = {"NextToken": answer["NextToken"]}
+        token = {"NextToken": more}
 
 
 def _prices(product: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:

@@ -27,7 +27,8 @@ class EcrClient:
         """The user and password that ECR gives for twelve hours."""
         is_public = repository.kind is Kind.ECR_PUBLIC
         service = "ecr-public" if is_public else "ecr"
-        answer = _registry(repository, endpoints).request(service, "get_authorization_token")
+        aws = _registry(repository, endpoints)
+        answer = aws.request(service, "get_authorization_token", member="authorizationData")
         data = answer["authorizationData"] if is_public else answer["authorizationData"][0]
         user, _, secret = base64.b64decode(data["authorizationToken"]).decode().partition(":")
         return Login(repository.host, user, secret)

@@ -102,7 +102,7 @@ class CloudBuild:
             answer = self._google.request(
                 "POST", self._builds, retry=False, path=_FIELD, json=request
             )
-            build: Build = body_of(answer)["metadata"]["build"]
+            build: Build = body_of(answer, "metadata")["metadata"]["build"]
         except NoAnswer:
             return None
         return build
@@ -123,7 +123,8 @@ class CloudBuild:
         name, read, quiet = f"{self._staging.folder}logs/log-{build}.txt", 0, 0
         for _ in self._retries.polls():
             log.check()
-            state: Build = body_of(self._google.request("GET", f"{self._builds}/{build}"))
+            answer = self._google.request("GET", f"{self._builds}/{build}")
+            state: Build = body_of(answer, "status")
             quiet += 1
             while block := self._storage.read(name, read):
                 read, quiet = read + len(block), 0

@@ -30,6 +30,9 @@ _LEAST_SETTLED = 0.2
 """Seconds after which an entry that is not visible is no longer expected."""
 
 _CHEAP = PAGE // 2
+_MOST_REPEATS = 5
+"""A page that is not found in time has the token of the page before, but not without end."""
+
 _REPORTED_AFTER = 120.0
 
 
@@ -41,6 +44,7 @@ class _Round:
     started: float
     is_whole: bool
     token: str = ""
+    repeats: int = 0
 
 
 class VertexLog:
@@ -162,7 +166,9 @@ class VertexLog:
             if self._window.take(time, insert_id):
                 lines += lines_of(entry, time, insert_id, self._roles)
         lines.sort(key=lambda line: line.time)
-        reading.token = str(page.get("nextPageToken") or "")
+        token = str(page.get("nextPageToken") or "")
+        reading.repeats = reading.repeats + 1 if token == reading.token else 0
+        reading.token = token if reading.repeats < _MOST_REPEATS else ""
         self._settle(reading, times)
         self._schedule(reading, times, bool(lines))
         return lines

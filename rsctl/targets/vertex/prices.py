@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import next_page
 from rsctl.clients.google import Google, body_of
 from rsctl.estimate import catalog
 from rsctl.estimate.catalog import Machine
@@ -61,9 +62,10 @@ def _skus(endpoints: Endpoints) -> Iterator[Mapping[str, Any]]:
         for sku in answer.get("skus") or []:
             if isinstance(sku, dict):
                 yield sku
-        if not answer.get("nextPageToken"):
+        token = next_page("Cloud Billing", answer.get("nextPageToken"), query.get("pageToken"))
+        if not token:
             return
-        query = {**query, "pageToken": str(answer["nextPageToken"])}
+        query = {**query, "pageToken": token}
 
 
 def _what(description: str) -> str | None:

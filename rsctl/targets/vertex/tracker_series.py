@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+from rsctl.clients.errors import next_page
 from rsctl.clients.google import body_of
 from rsctl.runs.tracker import MetricPoint, State
 
@@ -85,13 +86,13 @@ class VertexSeries(NamedTuple):
             answer = body_of(self.call("GET", f"{self._run}/timeSeries", params=asked))
             for each in answer.get("tensorboardTimeSeries", []):
                 found[each["displayName"]] = each["name"].rpartition("/")[2]
-            page = answer.get("nextPageToken", "")
+            page = next_page("Vertex AI", answer.get("nextPageToken"), page)
             if not page:
                 return found
 
     def _create(self, tag: str) -> str:
         body = {"displayName": tag, "valueType": "SCALAR", "pluginName": "scalars"}
-        made = body_of(self.call("POST", f"{self._run}/timeSeries", json=body))
+        made = body_of(self.call("POST", f"{self._run}/timeSeries", json=body), "name")
         return str(made["name"].rpartition("/")[2])
 
     def _have(self, path: str, parameter: str, identity: str, body: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
 from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.managed.emulator.faults import Fault
+from rsctl.targets.managed.emulator.http import Reply, Request
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.logs import VertexLog
@@ -241,3 +242,13 @@ def test_a_wrong_clock_follows_googles(nonsense: str | None) -> None:
     clock.correct("Wed, 21 Oct 2015 07:28:00 GMT")
     clock.correct(nonsense)
     assert 0 <= clock.now() - 1_445_412_480 < 60
+
+
+def test_a_page_that_repeats_does_not_keep_a_log_from_its_end(google: FakeGoogle) -> None:
+    def entries(_: Request) -> Reply:
+        google.clock.seconds += 1
+        return Reply.of({"entries": [], "nextPageToken": "same"})
+
+    [index] = [n for n, each in enumerate(google.routes) if each.name == "entries"]
+    google.routes[index] = google.routes[index]._replace(handler=entries)
+    Reader(google, START).until_complete(HOUR)
