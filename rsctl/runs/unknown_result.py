@@ -5,6 +5,7 @@ from __future__ import annotations
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note
 from rsctl.runs.cost import is_billed
 from rsctl.runs.records import RunRecord
+from rsctl.target_info import target_info
 
 CODE = "result-unknown"
 
@@ -26,8 +27,9 @@ def _consequence(run: RunRecord) -> Finding:
     if run.state.is_final:
         message = f"{name} was accepted and has ended ({run.state.value}): {run.url}"
         return note(CODE, message, f"show it: rsctl status {name}")
-    how = "continues, and is billed" if is_billed(run) else "and continues"
-    comma = "," if is_billed(run) else ""
-    message = f"the result of {name} is unknown; its job was accepted{comma} {how}: {run.url}"
+    how = ", continues, and is billed" if is_billed(run) else " and continues"
+    message = f"the result of {name} is unknown; its job was accepted{how}: {run.url}"
+    if target_info(run.target).is_managed and not run.is_located:
+        message = f"the result of {name} is unknown; its job, if the cloud has accepted it{how}"
     remedy = f"watch it: rsctl logs -f {name}   cancel it: rsctl cancel {name}"
     return error(CODE, message, remedy)

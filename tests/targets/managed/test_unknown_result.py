@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from rsctl.api import Run
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -45,6 +46,14 @@ def test_a_state_that_may_no_longer_be_read_is_an_unknown_result(
     )
     assert unknown.remedy == ("watch it: rsctl logs -f t-aaaaaa   cancel it: rsctl cancel t-aaaaaa")
     assert not stored(run).state.is_final
+
+
+def test_a_job_whose_answer_was_lost_may_not_exist(run: str) -> None:
+    lost = structs.replace(stored(run), url=f"vertex://{run}")
+    assert ResultUnknown(lost).findings[-1].message == (
+        "the result of t-aaaaaa is unknown; its job, if the cloud has accepted it, continues, and "
+        "is billed"
+    )
 
 
 def test_a_cloud_that_is_out_of_reach_for_long_is_an_unknown_result(
