@@ -14,9 +14,10 @@ from rsctl.target_info import target_info
 
 
 def take_over(current: CurrentBench, follower: Follower, outcomes: Outcomes) -> list[Trial]:
-    """Follow the active runs and record those that have ended in the meantime.
+    """Follow the active runs, record those that have ended in the meantime, and complete logs.
 
-    Reads the logs of ended runs that their cloud did not let the earlier driver read. Returns the runs that were recorded, but perhaps not sent.
+    Reads the logs of ended runs that their cloud did not let the earlier driver read. Returns the
+    runs that were recorded, but perhaps not sent.
     """
     ended = [t for t in current.record.latest().values() if t.state is JobState.SUCCEEDED]
     follower.collect(trial.run for trial in ended if packed_job(trial.run) is None)

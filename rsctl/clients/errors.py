@@ -7,7 +7,7 @@ from typing import Any
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
 OF_OTHER_TYPES = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
-"""What vendors' libraries raise as they read an answer whose JSON is not what they expect."""
+"""Errors of vendors' libraries as they read an answer whose JSON is not what they expect."""
 
 NO_CREDENTIALS = "credentials-missing"
 """The code of a finding that no cloud credentials are here at all."""

@@ -201,8 +201,8 @@ def test_expired_credentials_are_told_once_and_that_the_job_continues(
     monkeypatch.setattr(VERTEX, "events", lambda run, *_, **__: expired(run))
     watched = rsctl("watch", RUN)
     assert (watched.code, watched.err) == (9, done.err)
-    logs, metrics = ("logs", "logs -f", "logs --failed"), ("metrics", "metrics -f", "metrics --plot")
-    for command in (*logs, *metrics, "track", "debug"):
+    logs = ("logs", "logs -f", "logs --failed")
+    for command in (*logs, "metrics", "metrics -f", "metrics --plot", "track", "debug"):
         shown = rsctl(*command.split(), RUN)
         assert shown.err.startswith("error: they have expired\n    -> log in\n")
         assert shown.err.count("they have expired") == 1

@@ -159,7 +159,9 @@ class GoogleBucket:
 
     def _generation(self, name: str) -> str | None:
         answer = self._google.request("GET", self._object(name), ok=(200, 404), path=self._path)
-        return str(body_of(answer, "generation")["generation"]) if answer.status_code == 200 else None
+        if answer.status_code == 404:
+            return None
+        return str(body_of(answer, "generation")["generation"])
 
     def _upload(self, name: str, upload: Upload) -> str:
         for attempt in range(1, self._retries.tries + 1):
