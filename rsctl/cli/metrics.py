@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rsctl.api import Run, RunRecord
+from rsctl.api import Run, RunRecord, awaited_clouds
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
@@ -42,11 +42,15 @@ def command(
     """Show the metrics of a run."""
     if follow and plot:
         context.fail("--plot draws the existing values and cannot be combined with --follow")
+    is_awaited = bool(awaited_clouds(run))
     handle = find_run(run, asks_cloud=False)
     shown = handle.metrics(name, nodes=nodes, follow=follow)
     if not follow:
         shown = first_awaited(handle.id, shown)
-        handle = find_run(handle.id)  # shows why the cloud gives no answer
+        if is_awaited:
+            handle = find_run(handle.id)  # shows why the cloud gives no answer
+        else:
+            handle.reload()
         _require(handle, name)
     if output == "json" or follow:
         for metric in shown:

@@ -65,6 +65,7 @@ def _is_busy() -> bool:
     if named:
         return any(named)
     of_python = {str(thread.native_id) for thread in threading.enumerate()}
+    of_python.add(str(threading.get_native_id()))  # after a fork, Python has its parent's
     default = {name for number, name, _ in threads if number == str(os.getpid())}
     return any(
         is_running and name in default and number not in of_python
