@@ -6,10 +6,10 @@ from time import monotonic, sleep
 
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord, Trial
-from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.findings import NO_ANSWER
 from rsctl.runs.ids import packed_job
-from rsctl.runs.store import Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets import get
@@ -24,22 +24,17 @@ def request_cancel(store: Store, bench: BenchRecord) -> None:
     Raises RsctlError after all others were asked; it names each run that continues.
     """
     record = Benches(store).get(bench.bench) or bench
-    trials = [trial for trial in record.latest().values() if not trial.state.is_final]
-    problem, findings = None, list[Finding]()
-    for name in dict.fromkeys(packed_job(trial.run) or trial.run for trial in trials):
-        run = store.get(name)
-        if run is None or run.state.is_final:
-            continue
+    problem, left = None, list[RunRecord]()
+    for run in _going(store, record):
         if problem is None or problem.exit_code is not ExitCode.ENVIRONMENT:  # which is of all
             try:
                 get(run.target).cancel(run.run)
                 continue
             except RsctlError as caught:
                 problem = caught
-        unknown = ResultUnknown(run, *problem.findings) if run.is_located else problem
-        findings += unknown.findings
+        left.append(run)
     if problem:
-        raise RsctlError(problem.exit_code, *dict.fromkeys(findings))
+        raise _unknown(problem, left)
 
 
 def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecord:
@@ -59,7 +54,11 @@ def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecor
             if monotonic() >= ask_at:
                 ask_at = monotonic() + _ASK_SECONDS
                 request_cancel(store, bench)
-            if all(_has_ended(store, benches, record, trial) for trial in going):
+            try:
+                have_ended = all(_has_ended(store, benches, record, trial) for trial in going)
+            except RsctlError as problem:
+                raise _unknown(problem, _going(store, record)) from None
+            if have_ended:
                 benches.enter(bench.bench, JobState.CANCELLED, now())
                 return benches.get(bench.bench) or bench
         if monotonic() >= deadline:
@@ -68,6 +67,20 @@ def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecor
     message = f"runs of {bench.bench} have not ended after {seconds:g} s"
     remedy = f"they have been asked to end: rsctl bench status {bench.bench}"
     raise RsctlError(ExitCode.TIMED_OUT, error("cancel", message, remedy))
+
+
+def _going(store: Store, bench: BenchRecord) -> list[RunRecord]:
+    """The runs that have not ended, as far as the store knows; of slots their jobs."""
+    trials = [trial for trial in bench.latest().values() if not trial.state.is_final]
+    names = dict.fromkeys(packed_job(trial.run) or trial.run for trial in trials)
+    return [run for run in map(store.get, names) if run is not None and not run.state.is_final]
+
+
+def _unknown(problem: RsctlError, runs: list[RunRecord]) -> RsctlError:
+    """The error with the consequence for each run that it concerns."""
+    jobs = [ResultUnknown(run, *problem.findings) for run in runs if run.is_located]
+    findings = [*problem.findings, *(finding for job in jobs for finding in job.findings)]
+    return RsctlError(problem.exit_code, *dict.fromkeys(findings))
 
 
 def _has_ended(store: Store, benches: Benches, bench: BenchRecord, trial: Trial) -> bool:

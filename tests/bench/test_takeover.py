@@ -650,6 +650,22 @@ def test_each_run_that_cannot_be_cancelled_is_named(
     assert [f"job-{n}" in run.message for n, run in enumerate(runs)] == [True] * 3
 
 
+def test_each_run_whose_end_cannot_be_read_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancel_module, "get", lambda _: world.target)
+    monkeypatch.setattr(world.target, "cancel", lambda run: None)
+    world.target.problem = LOGGED_OUT
+    for number in range(3):
+        world.add(number)
+    with pytest.raises(RsctlError) as caught:
+        cancel_bench(world.store, world.current.record, 60.0)
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    why, *runs = caught.value.findings
+    assert why == LOGGED_OUT.findings[0]
+    assert [f"job-{n}" in run.message for n, run in enumerate(runs)] == [True] * 3
+
+
 def test_a_bench_that_was_forgotten_meanwhile(world: World) -> None:
     with world.store.transaction() as db:
         db.execute("DELETE FROM benches")
