@@ -99,9 +99,13 @@ class BuildContext(msgspec.Struct, dict=True):
             total.update(os.fsencode(f"{name}\0{hashed}\n"))
         return total.hexdigest()[:_TAG_LENGTH]
 
-    def write_tar(self, out: IO[bytes], *more: ContextEntry, time: int = 0) -> dict[str, str]:
-        """Write `more` and the context as docker reads them, all with one time and no owner.
+    def write_tar(
+        self, out: IO[bytes], *more: ContextEntry, time: int | None = None
+    ) -> dict[str, str]:
+        """Write `more` and the context as docker reads them, without an owner.
 
+        Without `time`, the time of an entry follows from its content: the base can have bytecode
+        of the file before a change, and Python compares times and sizes only.
         Returns the SHA-256 of each entry's written content. Raises OSError.
         """
         import tarfile  # a plan writes none
@@ -120,7 +124,7 @@ class BuildContext(msgspec.Struct, dict=True):
         self,
         out: IO[bytes],
         *more: ContextEntry,
-        time: int = 0,
+        time: int | None = None,
         key: str = "image.source",
         work: str = "the image was being built",
     ) -> None:
@@ -186,11 +190,11 @@ class _HashedFile:
         return block
 
 
-def _tar_info(entry: ContextEntry, file: IO[bytes], time: int) -> tarfile.TarInfo:
+def _tar_info(entry: ContextEntry, file: IO[bytes], time: int | None) -> tarfile.TarInfo:
     import tarfile
 
     info = tarfile.TarInfo(entry.name)
-    info.mtime = time
+    info.mtime = int(entry.content_hash[:6], 16) if time is None else time
     info.mode = 0o644
     info.size = file.seek(0, os.SEEK_END)
     file.seek(0)
